@@ -144,14 +144,14 @@ func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.
 	if err != nil {
 		return r.failedResult(in.Server, err)
 	}
-	contents, err := r.decodeContents(in.Server, raw)
+	contents, err := r.decodeContentsSavingBlobs(in.Server, raw)
 	if err != nil {
 		return r.failedResult(in.Server, err)
 	}
 	return structuredResult(contents)
 }
 
-func (r Resources) decodeContents(server string, raw json.RawMessage) (out ResourceContents, err error) {
+func (r Resources) decodeContentsSavingBlobs(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
 			ResourceContent

@@ -204,12 +204,12 @@ func (terms searchTerms) score(t protocol.Tool) (total int) {
 	return total
 }
 
-func (t searchTerm) scoreIn(names []string, isWhole, isPart int) int {
+func (t searchTerm) scoreIn(names []string, wholeNameScore, partScore int) int {
 	switch {
 	case slices.Contains(names, t.word):
-		return isWhole
+		return wholeNameScore
 	case slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, t.word) }):
-		return isPart
+		return partScore
 	}
 	return 0
 }

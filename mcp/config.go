@@ -292,7 +292,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		f := readEntry(m.Value)
 		var cfg ServerConfig
 		var problem *configEntryError
-		if !f.IsEmpty() {
+		if !f.IsUnreadable() {
 			cfg, problem = parseEntry(f)
 		}
 		if problem == nil && len(f.Problems) > 0 {

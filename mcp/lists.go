@@ -110,8 +110,8 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists,
 
 // fetchListsOnce fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
 // the server did not answer the request for its tools at all.
-func (f listFetcher) fetchListsOnce(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
-	for _, list := range all {
+func (f listFetcher) fetchListsOnce(ctx context.Context, listKinds []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
+	for _, list := range listKinds {
 		delete(out.warnings, list)
 		items, warning, err := f.conn.List(ctx, list)
 		if warning != "" {
@@ -192,7 +192,7 @@ func (f listFetcher) replaceToolsByValidOnes(all []json.RawMessage, out *serverL
 const maxRetries = 3
 
 // parseTool reads one tool definition, which the caller has checked against its schema.
-func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t protocol.Tool, problem string) {
+func parseTool(cfg ServerConfig, serverTitle string, definition json.RawMessage) (t protocol.Tool, problem string) {
 	d := plainjson.DecodeOrZero[struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
@@ -203,7 +203,7 @@ func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t pr
 	t = protocol.Tool{
 		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
 		InputSchema: schemaWithMCPKeysFirst(d.InputSchema), Annotations: d.Annotations,
-		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
+		Server: cfg.Name, ServerTitle: serverTitle, RawName: d.Name, ServerSource: cfg.Source,
 	}
 	if len(t.Name) > maxToolNameLength {
 		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxToolNameLength)

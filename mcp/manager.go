@@ -328,7 +328,7 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	if t, ok := m.currentToolCatalogue().findTool(name); ok {
 		return t, nil
 	}
-	return protocol.Tool{}, unknownToolError(name, m.allServers())
+	return protocol.Tool{}, unresolvedToolError(name, m.allServers())
 }
 
 // ToolsAfterPendingListUpdates is like [Manager.Tools], but first waits briefly for changed lists.

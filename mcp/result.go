@@ -328,16 +328,16 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 }
 
 // addBinaryNote adds a text that describes binary data, because the model cannot see the data itself.
-func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
+func (b *blockBuilder) addBinaryNote(label, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)
 	}
 	if path := b.saveBlobFile(mime, data); path != "" {
-		b.addText("[%s] Binary content (%s, %d bytes) saved to %s", kind, mime, size, path)
+		b.addText("[%s] Binary content (%s, %d bytes) saved to %s", label, mime, size, path)
 		return
 	}
-	b.addText("[%s] Binary content (%s, %d bytes)", kind, mime, size)
+	b.addText("[%s] Binary content (%s, %d bytes)", label, mime, size)
 }
 
 // saveBlobFile stores base64 data as a file and returns the path; "" means not stored.
@@ -375,7 +375,7 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 		if t.RawName != tool || definition.OutputSchema == nil {
 			continue
 		}
-		schema, err := outputschema.CompileResult(definition.OutputSchema)
+		schema, err := outputschema.CompileMCPOutputSchema(definition.OutputSchema)
 		if err != nil {
 			return nil, &RPCError{Code: connection.CodeInvalidParams, Message: fmt.Sprintf("Tool '%s' has an invalid outputSchema: %v", tool, err)}
 		}

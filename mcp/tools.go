@@ -68,7 +68,7 @@ func (c *toolCatalogue) findTool(name string) (protocol.Tool, bool) {
 	return c.tools[i], true
 }
 
-func unknownToolError(name string, servers []*server) error {
+func unresolvedToolError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
 		if !strings.HasPrefix(name, "mcp__"+protocol.NormalizeMCPNamePart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {

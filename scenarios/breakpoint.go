@@ -101,20 +101,20 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 // Names returns globs that match the canonical names of all tools that Tool selects.
 func (k *Breakpoint) Names() (toolNameGlobs []string) { return globsForCanonicalToolNames(k.Tool) }
 
-// PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the scenario has no file.
-func (k *Breakpoint) PositionText() string {
+// SourcePosition returns where the breakpoint is: "FILE:LINE", or its number if the scenario has no file.
+func (k *Breakpoint) SourcePosition() string {
 	if k.at.File == "" {
 		return fmt.Sprintf("breakpoints[%d]", k.index)
 	}
 	return fmt.Sprintf("%s:%d", k.at.File, k.at.Line)
 }
 
-// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. names are the variables of
-// the pause, see [eval.BreakpointEnv].
-func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
+// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. variables are the variables
+// of the pause, see [eval.BreakpointEnv].
+func (k *Breakpoint) Fill(ctx context.Context, variables map[string]any) (Breakpoint, error) {
 	filled := *k
-	ctx = eval.WithSharedTemplateOutputLimit(ctx)
-	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.GroupsMarkerOfBreakpointExpressions, Vars: names}
+	ctx = eval.WithSharedTemplateState(ctx)
+	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.GroupsMarkerOfBreakpointExpressions, Vars: variables}
 	var err error
 	if filled.Input, err = s.RenderJSON(ctx, k.Input); err != nil {
 		return filled, fmt.Errorf("input: %w", err)

@@ -21,7 +21,7 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &scenarioCompiler{&fill.Checker{Library: fill.NewEmptyExpressionLibrary(), Source: s.source, ReadFile: diag.ReadFile, Diagnostics: &found}}
+	c := &scenarioCompiler{&fill.Checker{Library: fill.NewEmptyExpressionLibrary(), Source: s.source, ReadFile: diag.ReadRegularFile, Diagnostics: &found}}
 	c.compileScenario(s)
 	s.library, s.rules = c.Library, &lazyRulePatternIndex{}
 	return found.Err()
@@ -30,7 +30,7 @@ func (s *Scenario) Compile() error {
 type scenarioCompiler struct{ *fill.Checker }
 
 func (c *scenarioCompiler) compileScenario(s *Scenario) {
-	c.checkFormats(s)
+	c.normalizeSessionKeys(s)
 	if s.DefaultResponse != nil {
 		c.WithPathExtendedBy("default_response", func() { c.compileResponse(s.DefaultResponse) })
 	}
@@ -56,8 +56,9 @@ func (c *scenarioCompiler) compileList(key string, n int, compile func(i int)) {
 	})
 }
 
-// checkFormats checks session_id, launch_timestamp and permission_mode, and converts them to their canonical form.
-func (c *scenarioCompiler) checkFormats(s *Scenario) {
+// normalizeSessionKeys converts session_id, launch_timestamp and permission_mode to their canonical form, and reports
+// invalid values.
+func (c *scenarioCompiler) normalizeSessionKeys(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
 		if !ok {
@@ -116,7 +117,7 @@ func (c *scenarioCompiler) compileRule(r *Rule, i int) {
 }
 
 func (c *scenarioCompiler) compileAnswer(when string, r *Response, f *Failure) {
-	c.CheckCondition(when)
+	c.CompileCondition(when)
 	c.compileFailure(f)
 	// Plain text is checked first, because most responses have this form, and large scenarios have many.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
@@ -128,53 +129,53 @@ func (c *scenarioCompiler) compileAnswer(when string, r *Response, f *Failure) {
 func (c *scenarioCompiler) compileFailure(f *Failure) {
 	if f != nil {
 		c.WithPathExtendedBy("failure", func() {
-			c.WithPathExtendedBy("message", func() { c.CheckTemplate(f.Message) })
-			c.WithPathExtendedBy("partial_text", func() { c.CheckTemplate(f.PartialText) })
+			c.WithPathExtendedBy("message", func() { c.CompileTemplate(f.Message) })
+			c.WithPathExtendedBy("partial_text", func() { c.CompileTemplate(f.PartialText) })
 		})
 	}
 }
 
 func (c *scenarioCompiler) compileResponse(r *Response) {
-	c.WithPathExtendedBy("text", func() { c.checkResponseTextTemplate(r.Text) })
+	c.WithPathExtendedBy("text", func() { c.compileResponseText(r.Text) })
 	c.compileList("tool_calls", len(r.ToolCalls), func(i int) { c.compileCall(&r.ToolCalls[i]) })
-	c.WithPathExtendedBy("structured_output", func() { c.CheckData(r.StructuredOutput) })
+	c.WithPathExtendedBy("structured_output", func() { c.CompileJSONValue(r.StructuredOutput) })
 	c.compileList("steps", len(r.Steps), func(i int) { c.compileStep(&r.Steps[i]) })
 }
 
-// checkResponseTextTemplate compiles the text of a response. If the response is only a string, such as "hi", the file has no
-// key `text`. Problems of the text are then reported at the position of the response.
-func (c *scenarioCompiler) checkResponseTextTemplate(text string) {
+// compileResponseText compiles the text of a response. If the response is only a string, such as "hi", the file has no
+// message `text`. Problems of the text are then reported at the position of the response.
+func (c *scenarioCompiler) compileResponseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
 		c.Path = c.Path[:len(c.Path)-1]
-		c.CheckTemplate(text)
+		c.CompileTemplate(text)
 		c.Path = saved
 		return
 	}
-	c.CheckTemplate(text)
+	c.CompileTemplate(text)
 }
 
 func (c *scenarioCompiler) compileStep(s *Step) {
-	c.CheckCondition(s.When)
+	c.CompileCondition(s.When)
 	c.compileFailure(s.Failure)
-	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(s.Thinking) })
-	c.WithPathExtendedBy("text", func() { c.CheckTemplate(s.Text) })
+	c.WithPathExtendedBy("thinking", func() { c.CompileTemplate(s.Thinking) })
+	c.WithPathExtendedBy("text", func() { c.CompileTemplate(s.Text) })
 	c.compileList("tool_calls", len(s.ToolCalls), func(i int) { c.compileCall(&s.ToolCalls[i]) })
-	c.WithPathExtendedBy("structured_output", func() { c.CheckData(s.StructuredOutput) })
+	c.WithPathExtendedBy("structured_output", func() { c.CompileJSONValue(s.StructuredOutput) })
 	c.compileList("frames", len(s.Frames), func(i int) {
 		f := &s.Frames[i]
-		c.WithPathExtendedBy("json", func() { c.CheckData(f.JSON) })
-		c.WithPathExtendedBy("line", func() { c.CheckTemplate(f.Line) })
-		c.WithPathExtendedBy("stderr", func() { c.CheckTemplate(f.Stderr) })
+		c.WithPathExtendedBy("json", func() { c.CompileJSONValue(f.JSON) })
+		c.WithPathExtendedBy("line", func() { c.CompileTemplate(f.Line) })
+		c.WithPathExtendedBy("stderr", func() { c.CompileTemplate(f.Stderr) })
 	})
 	c.compileList("blocks", len(s.Blocks), func(i int) { c.compileBlock(&s.Blocks[i]) })
 }
 
 func (c *scenarioCompiler) compileCall(t *ToolCall) {
-	c.WithPathExtendedBy("input", func() { c.CheckData(t.Input) })
+	c.WithPathExtendedBy("input", func() { c.CompileJSONValue(t.Input) })
 	if t.Result != nil {
 		c.WithPathExtendedBy("result", func() {
-			c.CheckTemplate(t.Result.Text)
+			c.CompileTemplate(t.Result.Text)
 			if t.Result.File != "" {
 				c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.Result.File) })
 			}
@@ -343,18 +344,18 @@ func (c *scenarioCompiler) compileBreakpoint(k *Breakpoint, i int) {
 			break
 		}
 	}
-	c.CheckCondition(k.When)
+	c.CompileCondition(k.When)
 	c.WithPathExtendedBy("input", func() {
-		c.CheckData(k.Input)
+		c.CompileJSONValue(k.Input)
 		var text string // a missing text is reported by another check
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that returns a table")
 		}
 	})
-	c.WithPathExtendedBy("result", func() { c.CheckData(k.Result) })
-	c.WithPathExtendedBy("message", func() { c.CheckTemplate(k.Message) })
-	c.WithPathExtendedBy("replacement", func() { c.CheckTemplate(k.Replacement) })
+	c.WithPathExtendedBy("result", func() { c.CompileJSONValue(k.Result) })
+	c.WithPathExtendedBy("message", func() { c.CompileTemplate(k.Message) })
+	c.WithPathExtendedBy("replacement", func() { c.CompileTemplate(k.Replacement) })
 }
 
 func (c *scenarioCompiler) compileSamplingRule(a *Sampling, index int) {
@@ -364,17 +365,17 @@ func (c *scenarioCompiler) compileSamplingRule(a *Sampling, index int) {
 	}
 	a.groups = sortAndJoinGroupNames(a.match.GroupNames())
 	c.Groups = a.groups
-	c.WithPathExtendedBy("text", func() { c.CheckTemplate(a.Text) })
-	c.WithPathExtendedBy("error", func() { c.CheckTemplate(a.Error) })
+	c.WithPathExtendedBy("text", func() { c.CompileTemplate(a.Text) })
+	c.WithPathExtendedBy("error", func() { c.CompileTemplate(a.Error) })
 	c.Groups = ""
 }
 
 func (c *scenarioCompiler) compileBlock(b *Block) {
-	c.WithPathExtendedBy("text", func() { c.CheckTemplate(b.Text) })
-	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(b.Thinking) })
-	c.WithPathExtendedBy("citations", func() { c.CheckData(b.Citations) })
-	c.WithPathExtendedBy("content", func() { c.CheckData(b.Content) })
-	c.WithPathExtendedBy("json", func() { c.CheckData(b.JSON) })
+	c.WithPathExtendedBy("text", func() { c.CompileTemplate(b.Text) })
+	c.WithPathExtendedBy("thinking", func() { c.CompileTemplate(b.Thinking) })
+	c.WithPathExtendedBy("citations", func() { c.CompileJSONValue(b.Citations) })
+	c.WithPathExtendedBy("content", func() { c.CompileJSONValue(b.Content) })
+	c.WithPathExtendedBy("json", func() { c.CompileJSONValue(b.JSON) })
 	c.compileCall(&b.ToolCall)
 	if b.Type == BlockServerToolUse {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position

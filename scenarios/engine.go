@@ -66,8 +66,8 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// BeginConversation starts to count prompts from 1 again, as /clear does. Rules keep their counts.
-func (e *Engine) BeginConversation() { e.promptCount = 0 }
+// ResetPromptCount starts to count prompts from 1 again, as /clear does. Rules keep their counts.
+func (e *Engine) ResetPromptCount() { e.promptCount = 0 }
 
 // ScriptError reports that an expression or a template of a rule failed at run time.
 type ScriptError struct {
@@ -82,7 +82,7 @@ func (e *ScriptError) Unwrap() error { return e.Err }
 // Next returns the reply to one request. The error is a [*ScriptError] if an expression fails; otherwise
 // it comes from ctx or from the counter of rules. A scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
-	ctx = eval.WithSharedTemplateOutputLimit(ctx)
+	ctx = eval.WithSharedTemplateState(ctx)
 	reply, err := e.nextReply(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.options.Failure
@@ -114,7 +114,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if endless := e.isInEndlessNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
+	if endless := e.countTowardNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
 	e.activeResponse = newResponse(h)
@@ -152,10 +152,10 @@ func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	}
 }
 
-// isInEndlessNotificationLoop reports whether a rule has answered more than maxNotificationsInRowAnsweredWithToolCalls
-// consecutive prompts of the CLI with tool calls. The calls can cause more prompts of the CLI, without an end. Each call of
-// isInEndlessNotificationLoop counts one answer. It returns false for a rule with once or max_matches.
-func (e *Engine) isInEndlessNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
+// countTowardNotificationLoop counts an answer with tool calls to a prompt of the CLI. It reports whether the rule has
+// now given more than maxNotificationsInRowAnsweredWithToolCalls such answers in a row. The calls can cause more
+// prompts of the CLI, without an end. It counts nothing and returns false for a rule with once or max_matches.
+func (e *Engine) countTowardNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false
 	}
@@ -211,7 +211,7 @@ func (e *Engine) selectTurnRuleOrDefault(ctx context.Context, r Request) (*match
 		e.endedSequence = nil
 	}
 	if e.activeSequence != nil && (!r.IsInjected || r.IsNotification) {
-		if h, err := e.answerOfExpectedTurn(ctx, r, vars); h != nil || err != nil {
+		if h, err := e.takeExpectedTurn(ctx, r, vars); h != nil || err != nil {
 			return h, err
 		}
 		if !r.IsInjected {
@@ -270,8 +270,9 @@ func (e *Engine) reserveMatchInRun(r Request, rule int) (bool, error) {
 	return n <= limit, err
 }
 
-// answerOfExpectedTurn returns the expected turn of the active sequence if the prompt matches it, otherwise nil.
-func (e *Engine) answerOfExpectedTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
+// takeExpectedTurn returns the expected turn of the active sequence if the prompt matches it, and advances the sequence;
+// otherwise it returns nil.
+func (e *Engine) takeExpectedTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.activeSequence
 	turns := e.scenario.Responses[at.rule].Turns
 	turn := &turns[at.nextTurn]
@@ -312,9 +313,9 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	session := v.Session
 	session.Turn = cmp.Or(session.Turn, e.promptCount)
 	schemas := map[string]any{}
-	if e.scenario.library.UsesVariable("schemas") {
+	if e.scenario.library.UsesTrackedVariable("schemas") {
 		for name, raw := range v.Schemas {
-			schemas[name] = fill.Decode(raw)
+			schemas[name] = fill.DecodeExpressionValue(raw)
 		}
 	}
 	vars := map[string]any{
@@ -322,7 +323,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
 		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.IsResumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	if slices.ContainsFunc(fill.RequestVariables(), e.scenario.library.UsesVariable) {
+	if slices.ContainsFunc(fill.RequestPropertyVariables(), e.scenario.library.UsesTrackedVariable) {
 		v.Call.addVariables(vars)
 	}
 	vars["system"] = v.SystemPrompt
@@ -369,12 +370,12 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
 		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
-		if !e.scenario.library.UsesVariable("results") {
+		if !e.scenario.library.UsesTrackedVariable("results") {
 			continue
 		}
-		vars[i].Content = fill.Decode(r.Content)
+		vars[i].Content = fill.DecodeExpressionValue(r.Content)
 		if raw, err := json.Marshal(r.Structured); err == nil && r.Structured != nil {
-			vars[i].Structured = fill.Decode(raw)
+			vars[i].Structured = fill.DecodeExpressionValue(raw)
 		}
 	}
 	return vars

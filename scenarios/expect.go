@@ -25,7 +25,7 @@ type RunRecord struct {
 	FixturesRead  bool                   // the journal lines of fixtures were read; otherwise OAuth is not checked
 	ExitCodes     []int
 	Screens       []ObservedScreen // screens that were answered
-	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
+	Telemetry     []string         // variables that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
 	Rules         []RuleRef        // rules that answered a prompt
 }
@@ -179,7 +179,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 		if x.MCP == nil || !x.MCP.expectsNotification() {
 			continue
 		}
-		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesToolName(name, x.MCP.Server) }) {
+		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesToolOrServerName(name, x.MCP.Server) }) {
 			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
-		return none && x.MCP != nil && !x.MCP.expectsNotification() && matchesToolName(name, x.MCP.Server)
+		return none && x.MCP != nil && !x.MCP.expectsNotification() && matchesToolOrServerName(name, x.MCP.Server)
 	})
 }
 
@@ -310,9 +310,9 @@ func indexesWhere[T any](list []T, condition func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain
+// matchesToolOrServerName reports whether a glob matches the name of a tool or a server. The glob may contain
 // characters that are replaced in canonical names: the glob "my.server" matches the name my_server.
-func matchesToolName(name, glob string) bool {
+func matchesToolOrServerName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, punctuationKeptInToolNameGlobs), name)
 }
 
@@ -342,7 +342,7 @@ func (s *Scenario) explainNearestMiss(x *Expectation, seen *RunRecord, hits int)
 		return x.MCP.describeOtherNotificationsOfServer(seen.Notifications)
 	}
 	if x.OAuth != nil {
-		return x.OAuth.explainNearestRequest(seen.OAuthRequests)
+		return x.OAuth.listObservedRequests(seen.OAuthRequests)
 	}
 	if x.Exit != nil && len(seen.ExitCodes) > 0 {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.ExitCodes), "[]")

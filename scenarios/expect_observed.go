@@ -12,7 +12,7 @@ import (
 // matchesCall reports whether the expectation matches the server and the tool in c.name, which has the form "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
-	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
+	return matchesToolOrServerName(server, m.Server) && (m.Tool == "" || matchesToolOrServerName(tool, m.Tool))
 }
 
 func (m *ExpectMCP) expectsNotification() bool {
@@ -20,11 +20,11 @@ func (m *ExpectMCP) expectsNotification() bool {
 }
 
 func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
-	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
+	if !matchesToolOrServerName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
 	}
 	if m.Progress != "" {
-		return (m.Tool == "" || matchesToolName(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
+		return (m.Tool == "" || matchesToolOrServerName(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
 	}
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
@@ -52,7 +52,7 @@ func (m *ExpectMCP) describeOtherNotificationsOfServer(observedNotifications []O
 	const most = 3
 	var texts []string
 	for _, n := range observedNotifications {
-		if text := strconv.Quote(n.Text); matchesToolName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
+		if text := strconv.Quote(n.Text); matchesToolOrServerName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
 			texts = append(texts, text)
 		}
 	}
@@ -87,7 +87,7 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-func (x *ExpectOAuth) explainNearestRequest(seen []ObservedOAuthRequest) string {
+func (x *ExpectOAuth) listObservedRequests(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
 		if text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result; !slices.Contains(others, text) {

@@ -345,17 +345,17 @@ func (l *linter) lintMCPServerEntries() {
 	}
 }
 
-// isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return true for a
+// mayBeCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return true for a
 // tool of another server, but never misses a call. If the scenario has no answers, it returns true for every tool.
-func (l *linter) isCalled(name string) bool {
+func (l *linter) mayBeCalled(name string) bool {
 	want := currentToolNameWithoutServer(name)
 	return len(l.scenario.Responses) == 0 && l.scenario.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.calledTools, func(called string) bool {
 		have := currentToolNameWithoutServer(called)
-		return matchesGlob(want, have) || matchesGlob(have, want)
+		return mayMatchGlob(want, have) || mayMatchGlob(have, want)
 	})
 }
 
-func matchesGlob(pattern, name string) bool {
+func mayMatchGlob(pattern, name string) bool {
 	g, err := match.Glob(pattern)
 	if err != nil {
 		return true
@@ -390,13 +390,13 @@ func (l *linter) lintBreakpoints() {
 		k := &l.scenario.Breakpoints[i]
 		p := l.locationInScenario("breakpoints", i)
 		l.lintToolName(p.below("tool"), k.Tool)
-		if !l.isCalled(k.Tool) {
+		if !l.mayBeCalled(k.Tool) {
 			l.addWarning(p.below("tool"), 0, "", "the breakpoint never stops a call: no rule calls %s", k.Tool)
 		}
 		for j := range i {
 			earlier := &l.scenario.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.addWarning(p, 0, "", "this breakpoint has no effect: the one at %s decides all calls of %s", earlier.PositionText(), k.Tool)
+				l.addWarning(p, 0, "", "this breakpoint has no effect: the one at %s decides all calls of %s", earlier.SourcePosition(), k.Tool)
 				break
 			}
 		}
@@ -412,7 +412,7 @@ func (l *linter) lintExpectations() {
 		p := l.locationInScenario("expect", i, "tool")
 		l.lintToolName(p, x.Tool)
 		switch {
-		case l.isCalled(x.Tool):
+		case l.mayBeCalled(x.Tool):
 		case !x.Never && (x.Times == nil || x.Times.Min > 0):
 			l.addWarning(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
 		case len(l.scenario.Responses) > 0:

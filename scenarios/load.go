@@ -107,7 +107,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
 	c := &scenarioCompiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.diagnostics}}
 	if c.ReadFile == nil {
-		c.ReadFile = diag.ReadFile
+		c.ReadFile = diag.ReadRegularFile
 	}
 	c.compileScenario(s)
 	for i, name := range s.Include {
@@ -265,8 +265,8 @@ func convertRustClaudelessScenario(scenarioFile diag.Value) (currentForm diag.Va
 	if !hasRustClaudelessFormat(scenarioFile) {
 		return scenarioFile
 	}
-	hidden := scenarioFile.WithFields(diag.Field{Key: "hidden_tools", Value: scenarioFile.WithText(diag.KindBool, "true")})
-	fields := []diag.Field{{Key: "templates", Value: scenarioFile.WithText(diag.KindBool, "false")}, {Key: "compat", Value: hidden}}
+	hidden := scenarioFile.NewTableAtPosition(diag.Field{Key: "hidden_tools", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "true")})
+	fields := []diag.Field{{Key: "templates", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "false")}, {Key: "compat", Value: hidden}}
 	for _, f := range scenarioFile.Fields() {
 		switch f.Key {
 		case "claude":
@@ -281,7 +281,7 @@ func convertRustClaudelessScenario(scenarioFile diag.Value) (currentForm diag.Va
 		}
 		fields = append(fields, f)
 	}
-	return scenarioFile.WithFields(fields...)
+	return scenarioFile.NewTableAtPosition(fields...)
 }
 
 // hasRustClaudelessFormat reports whether a file is in the Rust format: a rule has `on`, or the file has only keys of
@@ -316,10 +316,10 @@ func convertRustClaudelessRule(rule diag.Value, pattern string) diag.Value {
 	}
 	if response != nil {
 		f := response[0] // the new table has the position of the first key
-		f.Key, f.Value = "response", convertRustClaudelessResponse(rule.WithFields(response...))
+		f.Key, f.Value = "response", convertRustClaudelessResponse(rule.NewTableAtPosition(response...))
 		fields = append(fields, f)
 	}
-	return rule.WithFields(fields...)
+	return rule.NewTableAtPosition(fields...)
 }
 
 func convertRustClaudelessResponse(response diag.Value) (currentForm diag.Value) {
@@ -329,7 +329,7 @@ func convertRustClaudelessResponse(response diag.Value) (currentForm diag.Value)
 			fields[i].Value = convertArrayItems(f.Value, func(call diag.Value) diag.Value { return renameKeys(call, map[string]string{"call": "tool"}) })
 		}
 	}
-	return response.WithFields(fields...)
+	return response.NewTableAtPosition(fields...)
 }
 
 // convertRustClaudelessPattern converts a glob, { contains = … } or { regexp = … }. Other values are returned unchanged.
@@ -342,7 +342,7 @@ func convertRustClaudelessPattern(rustPattern diag.Value) (currentForm diag.Valu
 	} else if rustPattern.Kind != diag.KindString {
 		return rustPattern
 	}
-	return rustPattern.WithFields(diag.Field{Key: "type", Value: rustPattern.WithText(diag.KindString, kind)}, diag.Field{Key: key, Value: text})
+	return rustPattern.NewTableAtPosition(diag.Field{Key: "type", Value: rustPattern.NewScalarAtPosition(diag.KindString, kind)}, diag.Field{Key: key, Value: text})
 }
 
 func convertRustClaudelessToolsTable(rustTools diag.Value) (toolExecutionTable diag.Value) {
@@ -355,7 +355,7 @@ func convertRustClaudelessToolsTable(rustTools diag.Value) (toolExecutionTable d
 		f.Value = renameKeys(f.Value, map[string]string{"approve": "auto_approve"})
 		tools = append(tools, f)
 	}
-	return rustTools.WithFields(append(fields, diag.Field{Key: "tools", Value: rustTools.WithFields(tools...)})...)
+	return rustTools.NewTableAtPosition(append(fields, diag.Field{Key: "tools", Value: rustTools.NewTableAtPosition(tools...)})...)
 }
 
 func renameKeys(table diag.Value, names map[string]string) diag.Value {
@@ -368,7 +368,7 @@ func renameKeys(table diag.Value, names map[string]string) diag.Value {
 			fields[i].Key = name
 		}
 	}
-	return table.WithFields(fields...)
+	return table.NewTableAtPosition(fields...)
 }
 
 func convertArrayItems(arrayOrOtherValue diag.Value, convertItem func(diag.Value) diag.Value) diag.Value {
@@ -379,5 +379,5 @@ func convertArrayItems(arrayOrOtherValue diag.Value, convertItem func(diag.Value
 	for i, item := range items {
 		items[i] = convertItem(item)
 	}
-	return arrayOrOtherValue.WithItems(items)
+	return arrayOrOtherValue.NewArrayAtPosition(items)
 }

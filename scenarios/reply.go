@@ -77,7 +77,7 @@ func (c RequestProperties) addVariables(variables map[string]any) {
 	for name, raw := range map[string]json.RawMessage{
 		"tool_choice": c.ToolChoice, "thinking": c.Thinking, "output_config": c.OutputConfig, "metadata": c.Metadata,
 	} {
-		variables[name] = fill.Decode(raw)
+		variables[name] = fill.DecodeExpressionValue(raw)
 	}
 }
 
@@ -279,9 +279,9 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block of a message. server is the id of the last server tool call before the block; a result
-// without tool_use_id belongs to that call.
-func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
+// buildBlock builds one block of a message. serverCallID is the id of the last server tool call before the block; a
+// result without tool_use_id belongs to that call.
+func (r *activeResponse) buildBlock(ctx context.Context, b *Block, serverCallID string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
 	case BlockText:
@@ -292,7 +292,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		citations, err := sc.RenderJSON(ctx, b.Citations)
 		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
 	case BlockRedacted, BlockServerToolUse:
-		return buildAPIBlock(ctx, sc, b)
+		return buildRedactedOrServerCallBlock(ctx, sc, b)
 	case BlockThinking:
 		text, err := sc.RenderText(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
@@ -304,12 +304,12 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		r.callsAwaitingResults = append(r.callsAwaitingResults, &b.ToolCall)
 		return use, err
 	default:
-		return buildServerToolResultBlock(ctx, sc, b, server)
+		return buildServerToolResultBlock(ctx, sc, b, serverCallID)
 	}
 }
 
-// buildAPIBlock builds redacted thinking or a server tool call. A missing id is derived from the block's position.
-func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
+// buildRedactedOrServerCallBlock builds redacted thinking or a server tool call. A missing id is derived from the block's position.
+func buildRedactedOrServerCallBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
 			Type string `json:"type"`

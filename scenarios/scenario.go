@@ -34,7 +34,7 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 // UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
 // the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [RequestProperties].
 func (s *Scenario) UsesVariable(name string) bool {
-	return s.library != nil && s.library.UsesVariable(name)
+	return s.library != nil && s.library.UsesTrackedVariable(name)
 }
 
 // Turns returns the positions of the turns of the rule with this index, in order. It returns nil if no such rule exists.
@@ -121,7 +121,7 @@ func rankRulesBySimilarity(rules []Rule, prompt string) (ruleIndexes []int) {
 	best := misses[:min(measured, len(misses))]
 	for i := range best {
 		r := &rules[best[i].rule]
-		best[i].passed, _ = r.match.CountMatchingAllOfParts(prompt)
+		best[i].passed, _ = r.match.CountMatchingParts(prompt)
 		if best[i].apart = match.MinEditDistance(r.Pattern.textComparedWithPrompts(), prompt); r.Pattern.Type == PatternExact {
 			best[i].apart = match.EditDistance(r.Pattern.textComparedWithPrompts(), prompt)
 		}

@@ -29,10 +29,10 @@ type apiUnsupportedKeyChecker struct {
 	list diag.List
 }
 
-// addUnsupportedKeyWarning adds a warning about the key at path. instead is its hint, which explains what claudeless serve does.
-func (l *apiUnsupportedKeyChecker) addUnsupportedKeyWarning(path diag.Path, key, instead string) {
-	d := l.src.Index.DiagnosticAt(path, key)
-	d.Hint, d.Warning = instead, true
+// addUnsupportedKeyWarning adds a warning about the key at path. hint explains what claudeless serve does instead.
+func (l *apiUnsupportedKeyChecker) addUnsupportedKeyWarning(path diag.Path, message, hint string) {
+	d := l.src.Index.DiagnosticAt(path, message)
+	d.Hint, d.Warning = hint, true
 	l.list = append(l.list, d)
 }
 
@@ -40,8 +40,8 @@ func extendPath(path diag.Path, keys ...any) diag.Path {
 	return append(path[:len(path):len(path)], keys...)
 }
 
-func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInRule(ruleNumber int) {
-	r := &l.s.Responses[ruleNumber]
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInRule(ruleIndex int) {
+	r := &l.s.Responses[ruleIndex]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
 	l.warnAboutIgnoredFault(path, r.Fault)

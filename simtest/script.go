@@ -24,7 +24,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-type scenarioScript struct {
+type testRun struct {
 	tb       testing.TB
 	dir      string // directory with the files of the run, such as the journal
 	file     string // path of the scenario file of the test; empty means that rules is the scenario
@@ -42,18 +42,18 @@ type rule struct {
 	position string // file and line of the test that defined the rule
 }
 
-func newScenarioBuilder(tb testing.TB, testPosition, scenarioFile string) *scenarioScript {
+func newTestRun(tb testing.TB, testPosition, scenarioFile string) *testRun {
 	tb.Helper()
-	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: scenarioFile, position: testPosition}
+	return &testRun{tb: tb, dir: tb.TempDir(), file: scenarioFile, position: testPosition}
 }
 
-func (s *scenarioScript) claudelessRunID() string { return s.dir }
-func (s *scenarioScript) journalPath() string     { return filepath.Join(s.dir, "journal.jsonl") }
-func (s *scenarioScript) scenarioPath() string {
+func (s *testRun) claudelessRunID() string { return s.dir }
+func (s *testRun) journalPath() string     { return filepath.Join(s.dir, "journal.jsonl") }
+func (s *testRun) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
-func (s *scenarioScript) addSteps(prompt any, script []any, testPosition string) {
+func (s *testRun) addRuleForPrompt(prompt any, script []any, testPosition string) {
 	s.tb.Helper()
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: this test already has the scenario file %s; a test can have only one scenario", s.file)
@@ -64,7 +64,7 @@ func (s *scenarioScript) addSteps(prompt any, script []any, testPosition string)
 }
 
 // pattern returns the scenario pattern of a prompt, which is a string or a *regexp.Regexp.
-func (s *scenarioScript) pattern(prompt any) map[string]any {
+func (s *testRun) pattern(prompt any) map[string]any {
 	s.tb.Helper()
 	switch p := prompt.(type) {
 	case string:
@@ -76,7 +76,7 @@ func (s *scenarioScript) pattern(prompt any) map[string]any {
 	return nil
 }
 
-func (s *scenarioScript) addRuleWithSteps(r rule, scriptSteps []any) {
+func (s *testRun) addRuleWithSteps(r rule, scriptSteps []any) {
 	s.tb.Helper()
 	list, err := convertScriptToScenarioSteps(scriptSteps)
 	if err == nil && len(list) == 0 {
@@ -92,7 +92,7 @@ func (s *scenarioScript) addRuleWithSteps(r rule, scriptSteps []any) {
 }
 
 // writeScenario writes a temporary file and renames it, because a claude process may read the scenario at the same time.
-func (s *scenarioScript) writeScenario() {
+func (s *testRun) writeScenario() {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *scenarioScript) writeScenario() {
 }
 
 // readJournalEntries returns the journal entries so far. It omits an incomplete last line.
-func (s *scenarioScript) readJournalEntries() []journal.Entry {
+func (s *testRun) readJournalEntries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
 	err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath())
@@ -119,7 +119,7 @@ func (s *scenarioScript) readJournalEntries() []journal.Entry {
 	return in.Entries
 }
 
-func (s *scenarioScript) prompts() []Prompt {
+func (s *testRun) prompts() []Prompt {
 	var all []Prompt
 	for _, e := range s.readJournalEntries() {
 		switch {
@@ -132,7 +132,7 @@ func (s *scenarioScript) prompts() []Prompt {
 	return all
 }
 
-func (s *scenarioScript) tools() []Tool {
+func (s *testRun) tools() []Tool {
 	type call struct {
 		id string
 		Tool
@@ -334,7 +334,7 @@ const refusalAdvice = "start claude.Path, or \"claude\" with the variables of cl
 // newBypassRefusalServer starts the server whose URL a Claude sets as ANTHROPIC_BASE_URL. The scripted claude sends no
 // requests, so a request comes from another program. The server refuses it at once and adds finding G01 to the journal.
 // The caller closes the server.
-func newBypassRefusalServer(s *scenarioScript) *httptest.Server {
+func newBypassRefusalServer(s *testRun) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -349,7 +349,7 @@ func newBypassRefusalServer(s *scenarioScript) *httptest.Server {
 	}))
 }
 
-func (s *scenarioScript) appendFindingToJournal(f journal.Finding) {
+func (s *testRun) appendFindingToJournal(f journal.Finding) {
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Errorf("simtest: %v", err)

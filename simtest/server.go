@@ -24,7 +24,7 @@ type API struct {
 	// URL is the base URL for an Anthropic SDK or the real claude. It does not end in /v1.
 	URL string
 
-	script *scenarioScript
+	script *testRun
 	out    *os.File // the journal
 
 	active sync.RWMutex // Requests hold the read lock. waitForRequestsInProgress takes the write lock to wait for them.
@@ -37,7 +37,7 @@ type API struct {
 // the test, the server is closed, and each problem of the run fails the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
-	s := newScenarioBuilder(tb, callerPosition(), "")
+	s := newTestRun(tb, callerPosition(), "")
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)
@@ -61,7 +61,7 @@ func Server(tb testing.TB, steps ...any) *API {
 // request contains its whole conversation.
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
-	a.script.addSteps(prompt, steps, callerPosition())
+	a.script.addRuleForPrompt(prompt, steps, callerPosition())
 	a.reloadScenario()
 	return a
 }
@@ -157,11 +157,11 @@ func (h *Hold) Release() {
 	}
 }
 
-func (s *scenarioScript) gateDir() string {
+func (s *testRun) gateDir() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journalPath()})
 }
 
-func (s *scenarioScript) addHold(prompt any) *Hold {
+func (s *testRun) addHold(prompt any) *Hold {
 	s.tb.Helper()
 	pattern := map[string]any{"type": "any"}
 	if prompt != nil {

@@ -37,7 +37,7 @@ type Claude struct {
 	// Path is the path of the executable. Unless the test is parallel, it is the first claude on PATH.
 	Path string
 
-	script     *scenarioScript
+	script     *testRun
 	refusalURL string // base URL of the server of newBypassRefusalServer
 }
 
@@ -60,7 +60,7 @@ type Prompt struct {
 // directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
-	c := newClaude(tb, newScenarioBuilder(tb, callerPosition(), ""))
+	c := newClaude(tb, newTestRun(tb, callerPosition(), ""))
 	if len(steps) > 0 {
 		c.script.addRuleWithSteps(rule{pattern: map[string]any{"type": "any"}, once: true, position: c.script.position}, steps)
 	}
@@ -78,13 +78,13 @@ func File(tb testing.TB, scenarioFile string) (simulatedClaude *Claude) {
 	if _, err := verdict.LoadScenario(abs); err != nil {
 		tb.Fatalf("simtest: the scenario has mistakes\n%v", err)
 	}
-	return newClaude(tb, newScenarioBuilder(tb, callerPosition(), abs))
+	return newClaude(tb, newTestRun(tb, callerPosition(), abs))
 }
 
 // On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered with these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
-	c.script.addSteps(prompt, steps, callerPosition())
+	c.script.addRuleForPrompt(prompt, steps, callerPosition())
 	c.script.writeScenario()
 	return c
 }
@@ -98,7 +98,7 @@ func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 // Tools returns the calls that have run, in the order of the model's messages. Calls of one message run concurrently.
 func (c *Claude) Tools() (executedCalls []Tool) { return c.script.tools() }
 
-func newClaude(tb testing.TB, s *scenarioScript) *Claude {
+func newClaude(tb testing.TB, s *testRun) *Claude {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Claude) setVariablesForTestProcess() {
 	}
 }
 
-func (s *scenarioScript) failTestWithRunProblems() {
+func (s *testRun) failTestWithRunProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}
@@ -167,7 +167,7 @@ func (s *scenarioScript) failTestWithRunProblems() {
 	}
 }
 
-func (s *scenarioScript) findProblemsOfRun() (testFailures, warnings []string) {
+func (s *testRun) findProblemsOfRun() (testFailures, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.KillLeftovers(s.claudelessRunID(), &in)
 	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +212,7 @@ func prefixNonEmpty(prefix, text string) string {
 
 // positionText returns the position of a finding: a line of the scenario file or, if the test has no scenario file, the
 // line of the test that defined the rule.
-func (s *scenarioScript) positionText(file string, line int) string {
+func (s *testRun) positionText(file string, line int) string {
 	switch {
 	case file == "":
 		return s.position + ": "

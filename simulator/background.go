@@ -28,14 +28,14 @@ func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPha
 		defer b.sim.main.Tasks.MarkTakenEventsShown()
 		b.emitAndAddAgentUsageToTotals(events)
 	}
-	if phase == task.ConversationPhaseBetweenTurns && b.totals.checkBudget(false) != nil && b.sim.main.Tasks.InterruptBackgroundAgents() {
+	if phase == task.ConversationPhaseBetweenTurns && b.totals.updateAndCheckBudget(false) != nil && b.sim.main.Tasks.InterruptBackgroundAgents() {
 		b.out.emit(&protocol.VerbatimOutput{Stderr: fmt.Sprintf("Budget limit reached ($%.2f of $%s); stopping background agents.\n", b.sim.totals.spentUSD(), protocol.FormatNumber(b.totals.budgetUSD))})
 	}
 }
 
 // endTurnIfBudgetIsSpent sets budgetEnd if the budget is spent. The agents for which the turn waits then show no more events.
 func (b *backgroundTaskReporter) endTurnIfBudgetIsSpent() (isSpent bool) {
-	if b.budgetEnd = b.totals.checkBudget(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
+	if b.budgetEnd = b.totals.updateAndCheckBudget(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
 		b.sim.main.Tasks.AbandonForeground()
 	}
 	return b.budgetEnd != nil
@@ -136,7 +136,7 @@ func (b *backgroundTaskReporter) sessionCrons() protocol.NeverNullJSONList[proto
 		return nil
 	}
 	var list protocol.NeverNullJSONList[protocol.SessionCron]
-	for _, j := range b.sim.main.Tasks.Scheduled() {
+	for _, j := range b.sim.main.Tasks.Jobs() {
 		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expression(), Recurring: j.Recurring, Prompt: j.Prompt})
 	}
 	return list

@@ -187,8 +187,8 @@ func (k *localCommandRunner) commandOutputMessage(c slash.Call, text string) *pr
 // runClear runs /clear, which starts a new conversation (spec: cli-contract 9.6).
 func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
-	id := k.prompts.turnPromptUUID()
-	k.prompts.emitPromptQueuedEvent()
+	id := k.prompts.ensurePromptUUID()
+	k.prompts.emitPromptQueuedAndNormalize()
 	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.consumerStopped {
 		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
@@ -274,7 +274,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	k.prompts.emitInit(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
-	work.emitCompactBoundary(sum, shown.UUID)
+	work.applyCompactionAndEmitBoundary(sum, shown.UUID)
 	return k.endTurnWithCompactionSummary(shown, sum)
 }
 
@@ -294,7 +294,7 @@ func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protoc
 	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0}, summaryMessage, told} {
 		k.out.emit(ev)
 	}
-	k.out.emitAll(sum.attachments)
+	k.out.assignIDsAndEmitAll(sum.attachments)
 	end := turnEndWithoutModelRequest("")
 	end.localCommand = "compact"
 	return end

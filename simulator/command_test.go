@@ -232,7 +232,7 @@ func TestCommandHooks(t *testing.T) {
 		},
 	})
 	for _, event := range []string{"UserPromptExpansion", "UserPromptSubmit", "PreCompact", "PostCompact"} {
-		runner.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
+		runner.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Hooks: runner})
 	for _, prompt := range []string{"/fix 7", "/compact", "/clear", "hello"} {

@@ -79,10 +79,10 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool, toke
 	}
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
-	c.emitCompactBoundary(sum, shown.UUID)
-	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.turnPromptUUID()})
+	c.applyCompactionAndEmitBoundary(sum, shown.UUID)
+	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID()})
 	c.out.emit(shown)
-	c.out.emitAll(sum.attachments)
+	c.out.assignIDsAndEmitAll(sum.attachments)
 	return true, nil
 }
 
@@ -111,7 +111,7 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 	if err != nil {
 		return sum, err
 	}
-	c.out.emitAll(out.Notices)
+	c.out.assignIDsAndEmitAll(out.Notices)
 	if out.Block {
 		sum.refusal = out.Reason
 		return sum, nil
@@ -144,7 +144,7 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 		return sum, err
 	}
 	sum.hookReports = append(out.Reports, after.Reports...)
-	c.out.emitAll(after.Notices)
+	c.out.assignIDsAndEmitAll(after.Notices)
 	if err := c.hooks.reloadInstructionsAfterCompaction(ctx, told); err != nil {
 		return sum, err
 	}
@@ -160,8 +160,9 @@ func (c *compaction) emitCompactionEndStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// emitCompactBoundary emits compact_boundary, which lists the messages that are kept. summaryUUID is the uuid of the summary message.
-func (c *compaction) emitCompactBoundary(sum summaryOutcome, summaryUUID string) {
+// applyCompactionAndEmitBoundary compacts the history and emits compact_boundary, which lists the messages that are kept.
+// summaryUUID is the uuid of the summary message.
+func (c *compaction) applyCompactionAndEmitBoundary(sum summaryOutcome, summaryUUID string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.summaryText()))

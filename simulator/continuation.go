@@ -34,7 +34,7 @@ const (
 // are queued, structured output is missing, or a Stop hook blocked the end.
 type turnContinuation struct {
 	*turnContext
-	exchange *modelExchange
+	exchange *modelClient
 
 	truncations       int
 	hadRefusedReply   bool
@@ -45,7 +45,7 @@ type turnContinuation struct {
 
 // requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
 func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*scenarios.Request, error) {
-	text, err := a.promptToContinueIncompleteReply()
+	text, err := a.continueIncompleteReply()
 	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err
 	}
@@ -95,11 +95,11 @@ func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
-// promptToContinueIncompleteReply checks whether a reply without tool calls ended early. It returns the prompt that asks the
-// model to continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
-// context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an empty
-// reply, the next step of the scripted response answers. A returned error ends the turn.
-func (a *turnContinuation) promptToContinueIncompleteReply() (prompt string, turnEnd error) {
+// continueIncompleteReply checks whether a reply without tool calls ended early. If so, it emits and returns the prompt that
+// asks the model to continue; otherwise it returns "". Such a prompt follows a reply that reached the token limit or the
+// end of the context window. It also follows the first refusal and, without a schema, the first empty reply of a turn.
+// After an empty reply, the next step of the scripted response answers. A returned error ends the turn.
+func (a *turnContinuation) continueIncompleteReply() (prompt string, turnEnd error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
@@ -159,7 +159,7 @@ func (a *turnContinuation) endRefusedTurn() error {
 		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
-		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.turnPromptUUID()},
+		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.ensurePromptUUID()},
 		protocol.Field{Key: "content", Value: ""})
 	family := a.sessionModelDisplayName()
 	return a.exchange.emitFailureAndEndTurn(apiFailure{
@@ -172,19 +172,19 @@ func (a *turnContinuation) endRefusedTurn() error {
 }
 
 func (a *turnContinuation) sessionModelDisplayName() string {
-	return claudecode.DisplayModel(a.sim.resolvedModelName())
+	return claudecode.ModelDisplayName(a.sim.resolvedModelName())
 }
 
 func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
-	a.out.emitAll(stopHookOutcome.AttachmentEvents())
+	a.out.assignIDsAndEmitAll(stopHookOutcome.AttachmentEvents())
 	if stopHookOutcome.StopHooks != nil && a.structured.validOutput == nil { // transcripts say nothing after structured output
 		a.out.emit(stopHookOutcome.StopHooks)
 	}
 }
 
-// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, continueTurn is true, and the
+// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, isContinued is true, and the
 // caller sends feedback to the model. The number of such continuations is limited.
-func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, continueTurn bool, err error) {
+func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, isContinued bool, err error) {
 	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
 		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
@@ -192,7 +192,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, c
 	if err != nil {
 		return "", false, err
 	}
-	a.out.emitAll(out.Notices)
+	a.out.assignIDsAndEmitAll(out.Notices)
 	if !out.Block { // for a hook that blocks, these events follow its feedback
 		a.emitStopHookTranscriptEvents(out)
 	}
@@ -202,7 +202,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, c
 		a.stopHookEndedTurn = true
 		return "", false, nil
 	case out.Failed && !out.Block:
-		a.out.emit(a.out.assignIDs(hook.BlockingStopHookNotification()))
+		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
 		return "", false, nil
 	case !out.Block && context == "":
 		return "", false, nil
@@ -230,7 +230,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, c
 		return context, true, nil
 	}
 	if first {
-		a.out.emit(a.out.assignIDs(hook.BlockingStopHookNotification()))
+		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
 	}
 	return strings.Join(out.Texts, "\n"), true, nil
 }

@@ -52,7 +52,7 @@ func WaitForMessageStreamEnd(callCtx context.Context) {
 	}
 }
 
-func (d *toolRound) startCallInGoroutine(ctx context.Context, c preparedCall) *callStartedWhileStreaming {
+func (d *toolCallRunner) startCallInGoroutine(ctx context.Context, c preparedCall) *callStartedWhileStreaming {
 	ctx, cancel := context.WithCancel(ctx)
 	if d.messageEnd == nil {
 		d.messageEnd = make(chan struct{})
@@ -68,7 +68,7 @@ func (d *toolRound) startCallInGoroutine(ctx context.Context, c preparedCall) *c
 }
 
 // runningCallEventChannel returns the channel for events of running calls, or nil if the output must be repeatable.
-func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
+func (d *toolCallRunner) runningCallEventChannel() chan runningCallEvent {
 	if d.events == nil && !d.sim.options.Display.OrderedResults {
 		d.events = make(chan runningCallEvent)
 	}
@@ -77,7 +77,7 @@ func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 
 // showCallEventsUntilResultOrStreamContinues shows the events of a started call until the call has a result or
 // lets the stream continue. waitsForNextStreamEvent is true if the call waits for the next event of the stream.
-func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Context, run *callStartedWhileStreaming) (result *executedCall, waitsForNextStreamEvent bool) {
+func (d *toolCallRunner) showCallEventsUntilResultOrStreamContinues(ctx context.Context, run *callStartedWhileStreaming) (result *executedCall, waitsForNextStreamEvent bool) {
 	for !d.out.consumerStopped {
 		select {
 		case r := <-run.done:
@@ -97,7 +97,7 @@ func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Conte
 }
 
 // startHooksOfWaitingCall starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
-func (d *toolRound) startHooksOfWaitingCall(ctx context.Context, waitingCall *preparedCall) {
+func (d *toolCallRunner) startHooksOfWaitingCall(ctx context.Context, waitingCall *preparedCall) {
 	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleCallEffect(ctx, waitingCall.toolUse) != (CallFirstEffect{StreamPointBeforeBlockStop, true}) {
 		return
 	}
@@ -108,7 +108,7 @@ func (d *toolRound) startHooksOfWaitingCall(ctx context.Context, waitingCall *pr
 	}
 }
 
-func (d *toolRound) letStartedCallsContinueAfterMessage() {
+func (d *toolCallRunner) letStartedCallsContinueAfterMessage() {
 	if d.messageEnd != nil {
 		close(d.messageEnd)
 		d.messageEnd = nil
@@ -116,7 +116,7 @@ func (d *toolRound) letStartedCallsContinueAfterMessage() {
 }
 
 // cancelAndAwaitStartedCalls cancels started calls whose results are not needed, and waits for them.
-func (d *toolRound) cancelAndAwaitStartedCalls() {
+func (d *toolCallRunner) cancelAndAwaitStartedCalls() {
 	for _, run := range d.startedCalls {
 		run.cancel()
 		<-run.ended
@@ -157,7 +157,7 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 			return r.err
 		}
 		call := m.calls[last]
-		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitEventsAndDenialBeforeResult(r) }, func() { m.round.recordDenialAndEmitResult(call, r) })
+		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitPreResultEventsAndAddContext(r) }, func() { m.round.recordDenialAndEmitResult(call, r) })
 		if e.Point < StreamPointOneEventAfterBlockStop {
 			m.runAllFuncsQueuedForStreamEvents()
 		}
@@ -235,7 +235,7 @@ func ShowRunningCallEvent(callCtx context.Context, ev protocol.Event) bool {
 	}
 }
 
-func (d *toolRound) showRunningCallEvent(e runningCallEvent) {
-	d.out.emitAll([]protocol.Event{e.event})
+func (d *toolCallRunner) showRunningCallEvent(e runningCallEvent) {
+	d.out.assignIDsAndEmitAll([]protocol.Event{e.event})
 	close(e.closedWhenShown)
 }

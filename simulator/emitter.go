@@ -87,7 +87,7 @@ func (o *emitter) yieldErrorToConsumer(err error) {
 	}
 }
 
-func (o *emitter) emitAll(events []protocol.Event) {
+func (o *emitter) assignIDsAndEmitAll(events []protocol.Event) {
 	for _, ev := range events {
 		o.emit(o.assignIDs(ev))
 	}

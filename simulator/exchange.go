@@ -17,9 +17,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-type modelExchange struct {
+type modelClient struct {
 	*turnContext
-	round          *toolRound
+	round          *toolCallRunner
 	currentMessage *streamedMessage // the message being streamed; nil if none exists
 	lastReply      replySummary
 	// nextReplyIsUnstreamed is true if the next reply arrives as a whole, without stream events: after a
@@ -59,7 +59,7 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 }
 
 // requestModelAndEmitReply asks the model, emits its message and returns the tool calls to run. The error may be a [turnEndError].
-func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
+func (x *modelClient) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 	fits, err := (&compaction{x.turnContext}).compactIfRequestMayNotFit(ctx, req)
@@ -84,7 +84,7 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	if err := x.out.errorIfConsumerStopped(); err != nil {
 		return nil, err
 	}
-	x.emitRequestOfProcessThatEnds(ctx)
+	x.emitRequestIfProcessEnds(ctx)
 	asked := x.sim.options.Clock.Now()
 	x.totals.recordFirstModelRequest(asked)
 	reply, err := x.sim.options.Model.Next(ctx, req)
@@ -96,7 +96,7 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	}
 	if err := x.prompts.appendAnswersToAbsorbedPrompts(&req, &reply, func(req scenarios.Request) (next scenarios.Reply, err error) {
 		if next, err = x.sim.options.Model.Next(ctx, req); err == nil && next.IsUnmatched {
-			err = x.emitRuleMatched(req, next)
+			err = x.emitRuleMatchOrEndTurn(req, next)
 		} else if err == nil {
 			err = x.emitEventsAndWaitBeforeReply(ctx, req, next)
 		}
@@ -125,9 +125,9 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	return calls, nil
 }
 
-func (x *modelExchange) emitEventsAndWaitBeforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
+func (x *modelClient) emitEventsAndWaitBeforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequestStatusAndReplayPrompt()
-	if err := x.emitRuleMatched(req, reply); err != nil {
+	if err := x.emitRuleMatchOrEndTurn(req, reply); err != nil {
 		return err
 	}
 	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.replyDelay(req, reply)); err != nil {
@@ -141,7 +141,7 @@ func (x *modelExchange) emitEventsAndWaitBeforeReply(ctx context.Context, req sc
 	return x.out.errorIfConsumerStopped()
 }
 
-func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
+func (x *modelClient) emitScriptedFrame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
 		x.out.emit(&protocol.VerbatimOutput{Stderr: f.Stderr})
@@ -169,14 +169,14 @@ func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
 	return nil
 }
 
-// emitRequestOfProcessThatEnds announces the next request if a signal ends the process. No reply follows.
-func (x *modelExchange) emitRequestOfProcessThatEnds(ctx context.Context) {
+// emitRequestIfProcessEnds announces the next request if a signal ends the process. No reply follows.
+func (x *modelClient) emitRequestIfProcessEnds(ctx context.Context) {
 	if executor.EndsProcess(ctx) {
 		x.emitRequestStatusAndReplayPrompt()
 	}
 }
 
-func (x *modelExchange) emitRequestStatusAndReplayPrompt() {
+func (x *modelClient) emitRequestStatusAndReplayPrompt() {
 	defer x.prompts.replayPromptIfPending()
 	if !x.sim.options.Display.PartialMessages {
 		return
@@ -188,9 +188,9 @@ func (x *modelExchange) emitRequestStatusAndReplayPrompt() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitRuleMatched reports the rule that answered a prompt. If no rule did, and the scenario makes
+// emitRuleMatchOrEndTurn reports the rule that answered a prompt. If no rule did, and the scenario makes
 // that an error, it returns a [turnEndError].
-func (x *modelExchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply) error {
+func (x *modelClient) emitRuleMatchOrEndTurn(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
 	}
@@ -201,7 +201,7 @@ func (x *modelExchange) emitRuleMatched(req scenarios.Request, reply scenarios.R
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
-func (x *modelExchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
+func (x *modelClient) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
@@ -209,7 +209,7 @@ func (x *modelExchange) replyDelay(req scenarios.Request, reply scenarios.Reply)
 	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
-func (x *modelExchange) streamReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
+func (x *modelClient) streamReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
 	blocks := slices.Clone(x.structured.blocksWithStructuredOutputCall(reply)) // the model may return the same slice for other replies
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
@@ -250,7 +250,7 @@ func (x *modelExchange) streamReply(ctx context.Context, req scenarios.Request, 
 }
 
 // emitRateLimitsOnce reports, once in a session, how much of the subscription's rate limits is used.
-func (x *modelExchange) emitRateLimitsOnce() {
+func (x *modelClient) emitRateLimitsOnce() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.rateLimitsShown {
 		return
 	}
@@ -266,17 +266,17 @@ type rateLimits struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-func (x *modelExchange) newCurrentMessage(sp replyUsage, stream *scenarios.Stream) *streamedMessage {
+func (x *modelClient) newCurrentMessage(usage replyUsage, stream *scenarios.Stream) *streamedMessage {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.modelForRequestInMode()
 	x.currentMessage = &streamedMessage{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
-		messageHead: messageHead{id: x.out.newAPIStyleID("msg"), requestID: x.out.newAPIStyleID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
+		messageHead: messageHead{id: x.out.newAPIStyleID("msg"), requestID: x.out.newAPIStyleID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: usage},
 	}
 	return x.currentMessage
 }
 
-func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
+func (x *modelClient) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
 	use.Type = "tool_use"
 	use.Name = index.Canonical(use.Name)
 	if use.ID == "" {
@@ -297,7 +297,7 @@ func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index 
 
 // simulateFailureAndRetries simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
 // reply follows. Otherwise it emits the error message and returns the error that ends the turn.
-func (x *modelExchange) simulateFailureAndRetries(ctx context.Context, rule string, f *scenarios.Failure) error {
+func (x *modelClient) simulateFailureAndRetries(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
 		<-ctx.Done()
@@ -356,7 +356,7 @@ func (x *modelExchange) simulateFailureAndRetries(ctx context.Context, rule stri
 	return x.emitFailureAndEndTurn(api)
 }
 
-func (x *modelExchange) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
+func (x *modelClient) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.prompt.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
 }
 
@@ -367,7 +367,7 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 // retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After
 // some failures, the first retries are immediate and have no event: the CLI repeats the request with fewer optional
 // parts or without streaming (spec: cli-observed 9).
-func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
+func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
 	x.sim.history.simulatedFailures[rule]++
 	for range api.SilentRetries {
 		if x.sim.isFailureUsedUp(rule, f) {
@@ -423,7 +423,7 @@ func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, 
 
 // retryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
 // The time in a retry-after header takes precedence.
-func (x *modelExchange) retryDelay(retryNumber int, retryAfterHeader time.Duration) time.Duration {
+func (x *modelClient) retryDelay(retryNumber int, retryAfterHeader time.Duration) time.Duration {
 	if retryAfterHeader > 0 {
 		return retryAfterHeader
 	}
@@ -435,7 +435,7 @@ func (x *modelExchange) retryDelay(retryNumber int, retryAfterHeader time.Durati
 }
 
 // emitFailureAndEndTurn emits the synthetic message that replaces the failed reply, and ends the turn.
-func (x *modelExchange) emitFailureAndEndTurn(api apiFailure) error {
+func (x *modelClient) emitFailureAndEndTurn(api apiFailure) error {
 	for strings.Contains(api.DisplayText, requestIDPlaceholderInFailureText) {
 		api.DisplayText = strings.Replace(api.DisplayText, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
 	}
@@ -443,7 +443,7 @@ func (x *modelExchange) emitFailureAndEndTurn(api apiFailure) error {
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.DisplayText, stop),
 		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.currentTimestamp(),
-		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.APIError, ErrorCode: api.Code,
+		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.CLIErrorType(), APIError: api.APIError, ErrorCode: api.Code,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
@@ -472,16 +472,16 @@ func (x *modelExchange) emitFailureAndEndTurn(api apiFailure) error {
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
-		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, api.Code, input},
+		apiFailure: &failureSummary{api.Status, api.CLIErrorType(), api.APIError, api.Code, input},
 	}
 }
 
-func (x *modelExchange) streamTextBeforeFailure(ctx context.Context, failure *scenarios.Failure) error {
+func (x *modelClient) streamTextBeforeFailure(ctx context.Context, failure *scenarios.Failure) error {
 	if failure.PartialText == "" {
 		return nil
 	}
 	m := x.newCurrentMessage(x.estimateUsageOfPartialReply(failure), nil)
-	if err := m.emitMessageStart(ctx); err != nil {
+	if err := m.waitAndEmitMessageStart(ctx); err != nil {
 		return err
 	}
 	if failure.Whole {

@@ -49,9 +49,9 @@ func (api apiFailure) BodyAsQuotedByCLI(requestID string) string {
 	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.ResponseErrorType, text, details, requestID)
 }
 
-// ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
+// CLIErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
 // invalid request (observed with 2.1.330).
-func (api apiFailure) ErrorType() string {
+func (api apiFailure) CLIErrorType() string {
 	if api.ResponseErrorType == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
 	}

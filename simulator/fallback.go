@@ -9,7 +9,7 @@ import (
 
 // nextFallbackModel returns the next model to use after a failure, or "" if none can be used. The CLI retries an overloaded model
 // twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with 2.1.330).
-func (x *modelExchange) nextFallbackModel(api apiFailure) string {
+func (x *modelClient) nextFallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.usedFallbackModels, len(left)):]
 	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries || claudecode.ResolveModel(left[0]) == x.sim.resolvedModelName() {
@@ -19,7 +19,7 @@ func (x *modelExchange) nextFallbackModel(api apiFailure) string {
 }
 
 // switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
-func (x *modelExchange) switchToFallback(api apiFailure) {
+func (x *modelClient) switchToFallback(api apiFailure) {
 	if x.usedFallbackModels == 0 {
 		x.modelBeforeFallback = x.sim.options.State.Model()
 	}
@@ -28,9 +28,9 @@ func (x *modelExchange) switchToFallback(api apiFailure) {
 	x.sim.options.State.SetModel(next)
 	x.usedFallbackModels++
 	x.nextReplyIsUnstreamed = api.Status == 404 // the following requests of the turn are not streamed
-	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
+	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.ModelDisplayName(name), claudecode.ModelDisplayName(original))
 	if trigger == "model_not_found" {
-		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
+		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.ModelDisplayName(name), claudecode.ModelDisplayName(original))
 	}
 	x.out.emitSystem("model_fallback",
 		protocol.Field{Key: "trigger", Value: trigger},

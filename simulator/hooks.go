@@ -125,7 +125,7 @@ func (p *turnHooks) addAsyncHookAnswers() {
 func (p *turnHooks) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runHooksWithoutTranscriptEvents(ctx, in)
 	if err == nil {
-		p.out.emitAll(out.AttachmentEvents())
+		p.out.assignIDsAndEmitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
@@ -150,7 +150,7 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 		p.prompts.addedContext = append(p.prompts.addedContext, strings.TrimSpace(text))
 	}
 	if p.sim.options.Display.HookEvents && !claudecode.HookEventNamed(event).HidesFrames || event == "SessionStart" || event == "Setup" {
-		p.out.emitAll(p.withTemporarySessionID(out.Frames))
+		p.out.assignIDsAndEmitAll(p.withTemporarySessionID(out.Frames))
 	}
 	return out, cmp.Or(p.out.errorIfConsumerStopped(), ctx.Err())
 }
@@ -184,7 +184,7 @@ func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownComman
 }
 
 func (p *turnHooks) emitQueuedPromptAndBeginSession(ctx context.Context) error {
-	p.prompts.emitPromptQueuedEvent()
+	p.prompts.emitPromptQueuedAndNormalize()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
 	p.sim.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
 	return p.beginSessionIfNotStarted(ctx)
@@ -251,7 +251,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	p.temporarySessionID, p.sim.history.earlySessionStartOutcome = "", nil
 	p.sim.history.initialPromptFromHook = out.Specific.InitialUserMessage
 	p.sim.history.pendingContext, p.prompts.addedContext = append(p.prompts.addedContext, after...), nil
-	p.out.emitAll(out.Notices)
+	p.out.assignIDsAndEmitAll(out.Notices)
 	for _, file := range p.sim.main.Start.Instructions {
 		if _, err := p.runHooks(ctx, file); err != nil {
 			return err
@@ -279,7 +279,7 @@ func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (ho
 	})
 	p.prompts.addedContext = append(told, added...)
 	if err == nil && len(added) > 0 {
-		p.out.emitAll(out.AttachmentEvents())
+		p.out.assignIDsAndEmitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
@@ -366,8 +366,8 @@ func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.E
 	if err := p.emitAcceptedPromptAndMentions(ctx, c, x); err != nil {
 		return s, err
 	}
-	p.out.emitAll(expansion.AttachmentEvents())
-	p.out.emitAll(out.AttachmentEvents())
+	p.out.assignIDsAndEmitAll(expansion.AttachmentEvents())
+	p.out.assignIDsAndEmitAll(out.AttachmentEvents())
 	if title := out.Specific.SessionTitle; title != "" && title != p.sim.options.State.Snapshot().Title {
 		p.sim.options.State.SetTitle(title)
 		p.out.emitTitleChange(title)
@@ -383,17 +383,17 @@ func promptTextForHooks(c protocol.Content) string {
 }
 
 func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command slash.Call, expansion *slash.Expansion) error {
-	prompt, text := p.prompts.promptAcceptedEvent(), cmp.Or(p.prompts.prompt.Typed, promptText(p.prompts.prompt.Content))
+	prompt, text := p.prompts.promptAcceptedEvent(), cmp.Or(p.prompts.prompt.Typed, promptTextOrPlaceholder(p.prompts.prompt.Content))
 	if expansion == nil {
 		p.out.emit(prompt)
 	} else {
-		prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
+		prompt.Expansion = &protocol.ExpandedCommand{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
 		if expansion.Model != "" && expansion.Model != "inherit" {
 			prompt.Expansion.Model = p.sim.resolvedModelName() // the command has set it
 		}
 		p.out.emit(prompt)
 		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
-		injected.Expansion, text = prompt.Expansion, promptText(injected.Content)
+		injected.Expansion, text = prompt.Expansion, promptTextOrPlaceholder(injected.Content)
 		p.out.emit(injected)
 	}
 	reads, err := p.prompts.addMentionedFilesToContext(ctx, text)
@@ -413,7 +413,7 @@ func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, is
 	if !promptHookOutcome.Block {
 		p.out.emit(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}
-	p.out.emitAll(promptHookOutcome.AttachmentEvents())
+	p.out.assignIDsAndEmitAll(promptHookOutcome.AttachmentEvents())
 }
 
 func (p *turnHooks) newInjectedPromptEvent(content protocol.Content) *protocol.PromptAccepted {
@@ -432,7 +432,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.out.emitAll(out.Notices)
+		p.out.assignIDsAndEmitAll(out.Notices)
 		if out.Block || out.StopTurn || out.CrashError != "" {
 			continue
 		}
@@ -445,7 +445,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 		}
 		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.currentTimestamp()})
 		p.prompts.emitReplay(in, id)
-		p.prompts.unansweredTexts = append(p.prompts.unansweredTexts, promptText(in.Content))
+		p.prompts.unansweredTexts = append(p.prompts.unansweredTexts, promptTextOrPlaceholder(in.Content))
 	}
 	for _, in := range taken {
 		p.prompts.markAbsorbedPromptStarted(in)

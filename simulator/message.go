@@ -24,7 +24,7 @@ type streamedMessage struct {
 	pace        scenarios.Pace
 	nextChunkAt time.Time // time at which the latest chunk was due; zero before the first
 	calls       []preparedCall
-	round       *toolRound              // starts and refuses calls during the stream
+	round       *toolCallRunner         // starts and refuses calls during the stream
 	summary     protocol.MessageSummary // summary of the message, completed while its blocks are emitted
 
 	openBlockText              strings.Builder // streamed part of the open text block
@@ -60,7 +60,7 @@ type preparedCall struct {
 
 // emitBlocks emits a message block by block, as the real CLI does: each assistant event precedes its content_block_stop.
 func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
-	if err := m.emitMessageStart(ctx); err != nil {
+	if err := m.waitAndEmitMessageStart(ctx); err != nil {
 		return err
 	}
 	for _, b := range blocks {
@@ -84,7 +84,7 @@ func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Bloc
 	return m.out.errorIfConsumerStopped()
 }
 
-func (m *streamedMessage) emitMessageStart(ctx context.Context) error {
+func (m *streamedMessage) waitAndEmitMessageStart(ctx context.Context) error {
 	m.openBlockIndex = -1
 	if err := m.background.sleepWhileEmittingTaskEvents(ctx, m.pace.TTFT()); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (m *streamedMessage) streamBlock(ctx context.Context, i int, b protocol.Blo
 	case protocol.ThinkingBlock:
 		return m.streamThinking(ctx, i, b)
 	case protocol.ToolUse:
-		return m.streamToolUse(ctx, i, b)
+		return m.streamToolUseAndStartCall(ctx, i, b)
 	case protocol.ServerToolCall: // the API runs the tool
 		empty := b
 		empty.Input = json.RawMessage("{}")
@@ -274,7 +274,7 @@ func (m *streamedMessage) emitThinkingTokenEstimate(totalTokens, addedTokens int
 // signatureTokens estimates reasoning tokens from the length of the base64 signature, as the real CLI does.
 func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
-func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
+func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, b protocol.ToolUse) error {
 	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
@@ -341,8 +341,9 @@ func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol
 	return ev
 }
 
-// emitAbortedText emits the text that was streamed before an interrupt. Its usage is estimated: one token for three characters.
-func (m *streamedMessage) emitAbortedText() {
+// emitAbortedTextAndCountUsage emits the text that was streamed before an interrupt, and counts the usage of the message.
+// The output is estimated: one token for three characters.
+func (m *streamedMessage) emitAbortedTextAndCountUsage() {
 	if m.messageStartSent {
 		m.totals.addReplyToSession(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}
@@ -371,7 +372,7 @@ func (m *streamedMessage) emitStreamEndAfterInterrupt() {
 			{"input_tokens", m.usage.InputTokens},
 			{"iterations", []string{}},
 			{"output_tokens", min(1, m.usage.OutputTokens)},
-			{"server_tool_use", protocol.ServerToolUse{}},
+			{"server_tool_use", protocol.ServerToolUsage{}},
 			{"fallback_credit", nil},
 		}},
 	}, "")

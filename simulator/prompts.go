@@ -52,7 +52,7 @@ type turnPrompts struct {
 	messageStartHasPromptUUIDs   bool // a message_start of this turn contains the prompts' uuids
 }
 
-func (p *turnPrompts) emitPromptQueuedEvent() {
+func (p *turnPrompts) emitPromptQueuedAndNormalize() {
 	p.out.emit(&protocol.PromptQueued{Content: p.prompt.Content, Timestamp: p.out.currentTimestamp(), Source: p.prompt.Source})
 	switch {
 	case p.prompt.Synthetic:
@@ -65,9 +65,9 @@ func (p *turnPrompts) emitPromptQueuedEvent() {
 	p.recordedContent = p.prompt.Content
 }
 
-func (p *turnPrompts) emitPromptAccepted(refused bool) {
+func (p *turnPrompts) emitPromptAccepted(blocked bool) {
 	prompt := p.promptAcceptedEvent()
-	prompt.Blocked = refused
+	prompt.Blocked = blocked
 	p.out.emit(prompt)
 }
 
@@ -79,7 +79,7 @@ func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 
 func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.turnPromptUUID(), HostID: p.prompt.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.currentTimestamp(), Merged: p.mergedPromptUUIDs(),
+		UUID: p.ensurePromptUUID(), HostID: p.prompt.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.currentTimestamp(), Merged: p.earlierMergedPromptUUIDs(),
 		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant, NoQuery: p.prompt.NoQuery,
 	}
 }
@@ -89,7 +89,7 @@ func (p *turnPrompts) expandedContent(x *slash.Expansion) protocol.Content {
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
-func (p *turnPrompts) turnPromptUUID() string {
+func (p *turnPrompts) ensurePromptUUID() string {
 	p.promptUUID = cmp.Or(p.promptUUID, p.prompt.UUID)
 	if p.promptUUID == "" {
 		p.promptUUID = p.sim.options.Clock.NewID()
@@ -97,12 +97,12 @@ func (p *turnPrompts) turnPromptUUID() string {
 	return p.promptUUID
 }
 
-// isOnlyWhiteSpace reports whether a prompt consists of white space only. It returns false for an empty prompt.
-func isOnlyWhiteSpace(in protocol.Content) bool {
+// isNonEmptyWhiteSpace reports whether a prompt is a string of white space. It returns false for an empty prompt and for blocks.
+func isNonEmptyWhiteSpace(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
-func promptText(c protocol.Content) string {
+func promptTextOrPlaceholder(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
 	}
@@ -140,7 +140,7 @@ func (p *turnPrompts) replayPromptIfPending() {
 	p.replayPending = false
 	in := p.prompt
 	in.Content = p.recordedContent
-	p.emitReplay(in, p.turnPromptUUID())
+	p.emitReplay(in, p.ensurePromptUUID())
 }
 
 func (p *turnPrompts) emitUnsentContextTexts() {
@@ -176,7 +176,7 @@ func (p *turnPrompts) addMentionedFilesToContext(ctx context.Context, text strin
 // IsReplayable reports whether a prompt may be replayed to a host that enabled replays. Synthetic prompts, tool results
 // and blank prompts are not replayed.
 func IsReplayable(prompt protocol.UserMessage) bool {
-	return !prompt.Synthetic && !isOnlyWhiteSpace(prompt.Content) && !slices.ContainsFunc(prompt.Content.Blocks, func(b protocol.Block) bool {
+	return !prompt.Synthetic && !isNonEmptyWhiteSpace(prompt.Content) && !slices.ContainsFunc(prompt.Content.Blocks, func(b protocol.Block) bool {
 		_, answer := b.(protocol.ToolResultBlock)
 		return answer
 	})
@@ -229,7 +229,7 @@ func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
 	}
 }
 
-func (p *turnPrompts) mergedPromptUUIDs() []string {
+func (p *turnPrompts) earlierMergedPromptUUIDs() []string {
 	if n := len(p.prompt.UUIDs); n > 1 {
 		return p.prompt.UUIDs[:n-1]
 	}

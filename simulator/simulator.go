@@ -27,11 +27,11 @@ type Simulator struct {
 	commands Commands    // main.Commands; never nil
 
 	totals  sessionTotals
-	history history
+	history conversationState
 }
 
-// history is the state of a conversation between turns. Only the running turn uses it.
-type history struct {
+// conversationState is the state of a conversation that lasts from turn to turn. Only the running turn uses it.
+type conversationState struct {
 	turnCount                int
 	toolRounds               int // number of messages with calls
 	resultCount              int
@@ -107,7 +107,7 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{options: o, commands: commandsUnavailableToSubagents{}, history: history{simulatedFailures: map[string]int{}, pendingContext: o.StartContext}}
+	s := &Simulator{options: o, commands: commandsUnavailableToSubagents{}, history: conversationState{simulatedFailures: map[string]int{}, pendingContext: o.StartContext}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-type toolRound struct {
+type toolCallRunner struct {
 	*turnContext
 	isRunning                 bool                    // calls are running, or a call has ended the turn
 	resultsOfInterruptedCalls map[int]executor.Result // results of interrupted calls, by index
@@ -45,7 +45,7 @@ func (r *executedCall) rankAmongSimultaneousResults() int {
 
 // runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in parallel, all others one
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
-func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
+func (d *toolCallRunner) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
 	d.letStartedCallsContinueAfterMessage()
 	defer d.cancelAndAwaitStartedCalls()
@@ -84,7 +84,7 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCall) {
+func (d *toolCallRunner) precheckAndUpdateCall(ctx context.Context, call *preparedCall) {
 	ready := d.sim.options.Tools.Precheck(ctx, call.toolUse)
 	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal
 }
@@ -97,7 +97,7 @@ func (c preparedCall) canRunInParallel() bool {
 
 // runCallsInParallel runs calls[firstIndex:endIndex] in parallel and emits each result when it arrives or, if the
 // output must be repeatable, in call order.
-func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall, firstIndex, endIndex int, showResult func(executedCall)) (turnStop *executor.StopTurn, turnError error) {
+func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []preparedCall, firstIndex, endIndex int, showResult func(executedCall)) (turnStop *executor.StopTurn, turnError error) {
 	callsCtx := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	ctx = context.WithValue(context.WithValue(ctx, runningCallEventsKey{}, d.runningCallEventChannel()), callStartedWhileStreamingKey{}, nil)
@@ -158,7 +158,7 @@ const maxTimeBetweenSimultaneousCallEnds = time.Millisecond
 // waitForNextFinishedCalls waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
 // finish simultaneously are sorted: denied ones first, then in call order, so that the order of quick calls is stable.
 // If the output must be repeatable, it waits for all calls.
-func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining int, heartbeats *runningCallHeartbeat) ([]executedCall, error) {
+func (d *toolCallRunner) waitForNextFinishedCalls(done <-chan executedCall, remaining int, heartbeats *runningCallHeartbeat) ([]executedCall, error) {
 	var batch []executedCall
 	var late <-chan time.Time // nil until a call has finished, and always nil if all calls must be awaited
 	for len(batch) < remaining {
@@ -187,7 +187,7 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 }
 
 // executeAndTimeCall runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
-func (d *toolRound) executeAndTimeCall(ctx context.Context, i int, c preparedCall) executedCall {
+func (d *toolCallRunner) executeAndTimeCall(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	if r.err = ctx.Err(); r.err != nil {
 		return r
@@ -200,7 +200,7 @@ func (d *toolRound) executeAndTimeCall(ctx context.Context, i int, c preparedCal
 	return r
 }
 
-func (d *toolRound) executeOrRefuse(ctx context.Context, c preparedCall) (executor.Result, error) {
+func (d *toolCallRunner) executeOrRefuse(ctx context.Context, c preparedCall) (executor.Result, error) {
 	if c.writtenName != "" && c.tool.Name == "" {
 		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
@@ -242,18 +242,18 @@ func (e *UnansweredPermissionError) Error() string { return "asking for permissi
 func (e *UnansweredPermissionError) Unwrap() error { return e.Err }
 
 // emitEventsAndResultOfCall emits no result of an agent that has spent the budget: the turn ends before.
-func (d *toolRound) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
-	d.emitEventsAndDenialBeforeResult(r)
+func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
+	d.emitPreResultEventsAndAddContext(r)
 	if isAgent := c.toolUse.Name == "Agent" || c.toolUse.Name == "Skill"; isAgent && d.background.endTurnIfBudgetIsSpent() {
 		return
 	}
 	d.recordDenialAndEmitResult(c, r)
 }
 
-func (d *toolRound) emitEventsAndDenialBeforeResult(r executedCall) {
+func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
 	res := r.result
 	d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
-	d.out.emitAll(res.EventsBefore)
+	d.out.assignIDsAndEmitAll(res.EventsBefore)
 	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return
@@ -264,7 +264,7 @@ func (d *toolRound) emitEventsAndDenialBeforeResult(r executedCall) {
 	}
 }
 
-func (d *toolRound) recordDenialAndEmitResult(c preparedCall, r executedCall) {
+func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCall) {
 	res := r.result
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return // a deferred call has no result
@@ -279,16 +279,16 @@ func (d *toolRound) recordDenialAndEmitResult(c preparedCall, r executedCall) {
 	d.out.emit(&protocol.ToolExecuted{
 		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,
 	})
-	d.out.emit(d.toolResultEvent(c, res.ToolResult))
+	d.out.emit(d.buildResultEventAndRecordFeedback(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
 		}
 	}
-	d.out.emitAll(res.EventsAfter)
+	d.out.assignIDsAndEmitAll(res.EventsAfter)
 }
 
-func (d *toolRound) toolResultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
+func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res)}
 	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
@@ -353,7 +353,7 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 	return "no_hint"
 }
 
-func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
+func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
 	if ctx.Err() == nil || d.out.consumerStopped || executor.EndsProcess(ctx) {
 		return cause
 	}
@@ -386,16 +386,16 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 
 // endTurnBeforeRemainingCalls ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
 // also emits a result for each remaining call. These results do not count as denials.
-func (d *toolRound) endTurnBeforeRemainingCalls(remainingCalls []preparedCall, startedCount int, stop executor.StopTurn) error {
+func (d *toolCallRunner) endTurnBeforeRemainingCalls(remainingCalls []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range remainingCalls {
 			d.emitEventsAndResultOfCall(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
-	return d.stoppedTurnError(stop)
+	return d.endStoppedTurn(stop)
 }
 
-func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
+func (d *toolCallRunner) endStoppedTurn(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
 		return stop.Err
@@ -409,7 +409,7 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 
 // emitInterruptTextAndReturnTurnEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is
 // called after calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls first.
-func (d *toolRound) emitInterruptTextAndReturnTurnEnd() *turnEndError {
+func (d *toolCallRunner) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 	d.out.emitInjectedText("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
 		subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use",
@@ -417,8 +417,9 @@ func (d *toolRound) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 	}
 }
 
-// runPostToolBatchHooksAndAddContext runs the PostToolBatch hooks, then loads the context of the calls. A hook that blocks ends the turn.
-func (d *toolRound) runPostToolBatchHooksAndAddContext(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
+// runBatchHooksAndAddContextFiles runs the PostToolBatch hooks, then adds the context files of the successful calls. A hook that
+// blocks ends the turn.
+func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
@@ -427,11 +428,11 @@ func (d *toolRound) runPostToolBatchHooksAndAddContext(ctx context.Context, call
 	if err != nil {
 		return err
 	}
-	d.out.emitAll(out.Notices)
+	d.out.assignIDsAndEmitAll(out.Notices)
 	if !out.Block && !out.StopTurn {
 		return d.hooks.addNewContextFiles(ctx, succeededCalls(calls, results))
 	}
-	return d.stoppedTurnError(executor.StopTurn{TerminalReason: "hook_stopped"})
+	return d.endStoppedTurn(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
 func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol.ToolUse {
@@ -473,7 +474,7 @@ type runningCallHeartbeat struct {
 	runningCallEvents <-chan runningCallEvent
 }
 
-func (d *toolRound) emitHeartbeats(h *runningCallHeartbeat) {
+func (d *toolCallRunner) emitHeartbeats(h *runningCallHeartbeat) {
 	h.reportCount++
 	for _, c := range h.runningCalls {
 		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{

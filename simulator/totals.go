@@ -41,9 +41,9 @@ func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
 	l.hasModelRequest = true
 }
 
-func (l *turnTotals) addReplyToSession(model string, sp replyUsage) {
-	l.session.addReplyUsage(model, sp)
-	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
+func (l *turnTotals) addReplyToSession(model string, reply replyUsage) {
+	l.session.addReplyUsage(model, reply)
+	l.firstUsage = cmp.Or(l.firstUsage, &reply.usage)
 }
 
 // addLastReplyUsageToTurn adds the last reply to the usage of the turn. It is called before the next request and at the end of
@@ -61,9 +61,10 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.ToolNameInInitEvent(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3). The usage of the turn
+// updateAndCheckBudget determines anew whether the budget is spent, and returns the error that then ends the turn (spec:
+// cli-observed 3). budgetError returns the same error until the next call. The usage of the turn
 // does not include a reply after which the turn ends immediately.
-func (l *turnTotals) checkBudget(immediatelyAfterReply bool) error {
+func (l *turnTotals) updateAndCheckBudget(immediatelyAfterReply bool) error {
 	if l.budgetUSD <= 0 || l.session.spentUSD() < l.budgetUSD {
 		return nil
 	}
@@ -170,15 +171,15 @@ func (b *sessionTotals) resetExceptTimes() {
 	b.requests = 0
 }
 
-func (b *sessionTotals) addReplyUsage(model string, sp replyUsage) {
-	u := sp.usage
+func (b *sessionTotals) addReplyUsage(model string, reply replyUsage) {
+	u := reply.usage
 	b.addModelUsage(map[string]protocol.ModelUsage{model: withModelFacts(model, protocol.ModelUsage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinkingTokens,
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: reply.thinkingTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
 		CostUSD: claudecode.FactsOfModel(model).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(model).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
-	if sp.isScripted {
+	if reply.isScripted {
 		b.contextTokens.Store(0)
 	}
 	b.contextTokens.Add(int64(u.Total()))
@@ -243,7 +244,7 @@ func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
 		CacheCreation:       protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
 		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinkingTokens}),
-		ServerToolUse:       &protocol.ServerToolUse{}, ServiceTier: new("standard"), InferenceGeo: protocol.NullOf(""),
+		ServerToolUse:       &protocol.ServerToolUsage{}, ServiceTier: new("standard"), InferenceGeo: protocol.NullOf(""),
 		Iterations: protocol.NullOf([]struct{}{}), Speed: protocol.NullOf("standard"), FallbackCredit: protocol.NullValue[struct{}](),
 	}
 }

@@ -40,8 +40,8 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 
 type turn struct {
 	*turnContext
-	exchange        *modelExchange
-	round           *toolRound
+	exchange        *modelClient
+	round           *toolCallRunner
 	continuation    *turnContinuation
 	commands        *localCommandRunner
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
@@ -49,8 +49,8 @@ type turn struct {
 }
 
 func newTurn(st *turnContext) *turn {
-	round := &toolRound{turnContext: st}
-	x := &modelExchange{turnContext: st, round: round}
+	round := &toolCallRunner{turnContext: st}
+	x := &modelClient{turnContext: st, round: round}
 	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 }
 
@@ -64,7 +64,7 @@ func (t *turn) run(ctx context.Context) error {
 	}
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.consumerStopped {
-		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true
+		end, isEnd = t.emitInterruptEventsAndReturnTurnEnd(context.Cause(ctx)), true
 	}
 	if !isEnd || t.out.consumerStopped {
 		return err
@@ -94,7 +94,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		return t.runDeferredCallAndRequestReply(ctx)
 	}
 	t.prompts.recordedContent = in.Content
-	if isOnlyWhiteSpace(in.Content) {
+	if isNonEmptyWhiteSpace(in.Content) {
 		return t.commands.refuseBlankPrompt(ctx)
 	}
 	var command *slash.Expansion
@@ -113,16 +113,16 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	if command != nil {
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	}
-	if err := t.emitEventsBeforeFirstRequest(ctx, call, command); err != nil {
+	if err := t.runHooksAndEmitInitBeforeRequest(ctx, call, command); err != nil {
 		return err
 	}
 	in = t.prompts.prompt
 	if in.NoQuery {
-		t.sim.history.unansweredTexts = append(t.sim.history.unansweredTexts, promptText(in.Content))
+		t.sim.history.unansweredTexts = append(t.sim.history.unansweredTexts, promptTextOrPlaceholder(in.Content))
 		t.sim.history.pendingContext = append(t.sim.history.pendingContext, t.prompts.addedContext...)
 		return turnEndWithoutModelRequest("")
 	}
-	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
+	req := scenarios.Request{Prompt: promptTextOrPlaceholder(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
 	if in.Typed != "" {
 		req.Prompt = in.Typed
 		for _, block := range in.Content.Blocks {
@@ -130,15 +130,17 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		}
 	}
 	if command != nil {
-		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
+		req = scenarios.Request{Prompt: promptTextOrPlaceholder(t.prompts.expandedContent(command))}
 	}
 	req.Prompt = strings.Join(append(t.sim.history.unansweredTexts, req.Prompt), "\n")
 	t.sim.history.unansweredTexts = nil
 	return t.requestUntilDone(ctx, req)
 }
 
-// emitEventsBeforeFirstRequest emits the events before the first request. The error is a [turnEndError] if hooks refuse the prompt.
-func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
+// runHooksAndEmitInitBeforeRequest runs the hooks of the session start and of the prompt, and emits the events before the first
+// request. If a hook gave an initial prompt, it postpones the prompt of the turn. The error is a [turnEndError] if hooks refuse the
+// prompt.
+func (t *turn) runHooksAndEmitInitBeforeRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
 	if err := t.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call
 		return err
 	}
 	t.prompts.emitInit(ctx)
-	t.out.emitAll(sub.noticesAfterInit)
+	t.out.assignIDsAndEmitAll(sub.noticesAfterInit)
 	if sub.refusalTurnEnd != nil {
 		return sub.refusalTurnEnd
 	}
@@ -187,7 +189,7 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 		return err
 	}
 	t.rounds++
-	if err := t.round.runPostToolBatchHooksAndAddContext(ctx, calls, results); err != nil {
+	if err := t.round.runBatchHooksAndAddContextFiles(ctx, calls, results); err != nil {
 		return err
 	}
 	t.out.userEventCount = 0 // the call was already counted in the run that made it
@@ -197,14 +199,14 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 
 func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
 	for {
-		if err := t.totals.checkBudget(false); err != nil {
+		if err := t.totals.updateAndCheckBudget(false); err != nil {
 			return err
 		}
 		calls, err := t.exchange.requestModelAndEmitReply(ctx, req)
 		if err != nil {
 			return err
 		}
-		if err := t.totals.checkBudget(true); err != nil {
+		if err := t.totals.updateAndCheckBudget(true); err != nil {
 			return err
 		}
 		next, err := t.runCallsAndReturnNextRequest(ctx, calls)
@@ -230,7 +232,7 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	if end := t.structured.turnEnd(); end != nil {
 		return t.continuation.runStopHooksAfterStructuredOutput(ctx, end)
 	}
-	if err := t.round.runPostToolBatchHooksAndAddContext(ctx, calls, results); err != nil {
+	if err := t.round.runBatchHooksAndAddContextFiles(ctx, calls, results); err != nil {
 		return nil, err
 	}
 	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
@@ -251,11 +253,11 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 
 const maxTurnsSubtype = "error_max_turns"
 
-// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
-func (t *turn) handleInterrupt(cause error) *turnEndError {
+// emitInterruptEventsAndReturnTurnEnd emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
+func (t *turn) emitInterruptEventsAndReturnTurnEnd(cause error) *turnEndError {
 	open, superseded := t.exchange.currentMessage, errors.Is(cause, ErrSuperseded)
 	if open != nil {
-		open.emitAbortedText()
+		open.emitAbortedTextAndCountUsage()
 	}
 	switch {
 	case t.round.isRunning && superseded:

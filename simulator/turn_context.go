@@ -94,7 +94,7 @@ func (StructuredOutputExecutor) Tools(context.Context) (noTools []protocol.Tool,
 
 // Execute checks the input of a StructuredOutput call with the schema. For other calls, it returns [executor.ErrUnknownTool].
 func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCall protocol.ToolUse) (executor.Result, error) {
-	if d, ok := ctx.Value(structuredOutputToolRoundKey{}).(*toolRound); ok && structuredOutputCall.Name == structuredOutputTool {
+	if d, ok := ctx.Value(structuredOutputToolRoundKey{}).(*toolCallRunner); ok && structuredOutputCall.Name == structuredOutputTool {
 		return executor.ResultOf(d.structured.validateAndRecordCall(structuredOutputCall, d.sim.options.Location.Mode())), nil
 	}
 	return executor.Result{}, executor.ErrUnknownTool

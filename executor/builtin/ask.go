@@ -53,7 +53,7 @@ func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInp
 		out.Answers = tool.Keys{}
 		for _, q := range questions {
 			if answer, ok := a[q.Question]; ok {
-				out.Answers = out.Answers.With(q.Question, tool.Quote(answer))
+				out.Answers = out.Answers.Set(q.Question, tool.Quote(answer))
 			}
 		}
 	}

@@ -112,13 +112,13 @@ func New(o Options) (*Tools, error) {
 		if !filepath.IsAbs(path) { // an earlier run recorded the path as written in the call, so it may be relative
 			path = filepath.Join(o.CWD, path)
 		}
-		t.files.RecordFromEarlierRun(path, content)
+		t.files.RecordSeenInEarlierRun(path, content)
 	}
 	f := toolStates{
 		files:     t.files,
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.newRepositorySnapshotFunc(o)}),
-		worktrees: newWorktrees(o, t.shell),
+		worktrees: newWorktreeSwitcher(o, t.shell),
 		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, projectDir: o.CWD, pid: o.PID, sessionID: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
 		tasks:     &checklist{taskHooks: o.Hooks},
@@ -164,7 +164,7 @@ func (t *Tools) PrepareInput(call protocol.ToolUse) (inputWithDefaults json.RawM
 // Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have the tool,
 // if the input is invalid, or if a check of the tool refuses it. Precheck is called before permissions are checked.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
-	b, ok := t.registry[currentToolName(call.Name)]
+	b, ok := t.registry[replaceTaskStopAlias(call.Name)]
 	if !ok {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (t *Tools) refuseDisallowedOrInvalid(b tool.Tool, call protocol.ToolUse) *p
 
 // Execute runs one call of a built-in tool. For all other tools the error is [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	b, ok := t.registry[currentToolName(call.Name)]
+	b, ok := t.registry[replaceTaskStopAlias(call.Name)]
 	if !ok {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
@@ -208,7 +208,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 
 // Tool returns the built-in tool with this name, if the session has it.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
-	name = currentToolName(name)
+	name = replaceTaskStopAlias(name)
 	tools := t.definitions()
 	i, ok := slices.BinarySearchFunc(tools, name, func(d protocol.Tool, name string) int { return strings.Compare(d.Name, name) })
 	if !ok || !t.allowed(name) {
@@ -223,7 +223,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // ObservedInput returns a call's input as hooks and hosts see it: aliases of keys are replaced by the keys of the tool's schema,
 // and the path of a file to read, write or edit is absolute. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json.RawMessage) {
-	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
+	known, _ := t.registry[replaceTaskStopAlias(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.InputWithAbsolutePathForHooksAndHosts(call); whole != nil {
@@ -250,7 +250,7 @@ type ChangedFile = files.ChangedFile
 // Changes returns the files that changed after the agent had written them. A nil agent means the session itself. Each
 // change is returned only once.
 func (t *Tools) Changes(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
-	return t.files.TrackerOfSubagentOrSession(agent).Changes()
+	return t.files.TrackerOfSubagentOrSession(agent).TakeChangedFiles()
 }
 
 // MaxWholeFileBytes is the size of the largest file that is read as a whole.

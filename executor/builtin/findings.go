@@ -28,7 +28,7 @@ type reportFindingsInput struct {
 }
 
 func reportFindings(_ context.Context, _ struct{}, in reportFindingsInput) protocol.ToolResult {
-	in.Count, in.Findings = len(in.Findings), tool.NonNil(in.Findings)
+	in.Count, in.Findings = len(in.Findings), tool.NonNilCopy(in.Findings)
 	switch in.Count {
 	case 0:
 		return tool.Text("No findings reported.", in)

@@ -103,7 +103,7 @@ func (p *planTools) currentPlan() (plan *string, path string) {
 func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile bool) {
 	plan, path := p.currentPlan()
 	if plan != nil {
-		*callInput = callInput.With("plan", tool.Quote(*plan)).With("planFilePath", tool.Quote(path))
+		*callInput = callInput.Set("plan", tool.Quote(*plan)).Set("planFilePath", tool.Quote(path))
 	}
 	return plan != nil
 }

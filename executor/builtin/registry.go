@@ -28,7 +28,7 @@ type toolStates struct {
 }
 
 func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
-	list := f.runnableTools()
+	list := f.simulatedTools()
 	for _, t := range claudecode.Tools() {
 		if t.Unsimulated {
 			list = append(list, unsimulatedTool(t.Name))
@@ -38,7 +38,7 @@ func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
 	return list
 }
 
-func (f toolStates) runnableTools() []tool.Tool {
+func (f toolStates) simulatedTools() []tool.Tool {
 	startAgent := failingRun("cannot start agents in this session") // another executor runs sub-agents
 	return slices.Concat(
 		bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
@@ -53,8 +53,8 @@ func (f toolStates) runnableTools() []tool.Tool {
 	)
 }
 
-// currentToolName returns TaskStop for the older names of that tool. Other names are returned unchanged.
-func currentToolName(name string) string {
+// replaceTaskStopAlias returns TaskStop for the older names of that tool. Other names are returned unchanged.
+func replaceTaskStopAlias(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
 	}
@@ -144,7 +144,7 @@ func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool)
 		kind = "main"
 	}
 	for _, add := range [][2]string{{"type", "message"}, {"recipient", to}, {"recipient_kind", kind}, {"content", text}} {
-		*sendMessageInput = sendMessageInput.With(add[0], tool.Quote(add[1]))
+		*sendMessageInput = sendMessageInput.Set(add[0], tool.Quote(add[1]))
 	}
 	return true
 }
@@ -152,6 +152,6 @@ func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool)
 // failingRun returns a Run that always fails, for a tool whose calls can only get their results from the scenario.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
-		return tool.ResultWithoutEvents(tool.FailWithoutResult(call.Name, reason))
+		return tool.ResultWithoutEvents(tool.FailUnsimulated(call.Name, reason))
 	}
 }

@@ -78,7 +78,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case refusal != nil:
 		return *refusal
 	case s.tasks == nil:
-		return tool.FailWithoutResult("CronCreate", "cannot schedule prompts in this session")
+		return tool.FailUnsimulated("CronCreate", "cannot schedule prompts in this session")
 	}
 	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), isDurable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
@@ -93,7 +93,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 			return tool.Fail("%v", err)
 		}
 	} else {
-		s.tasks.Schedule(j.Job)
+		s.tasks.AddJob(j.Job)
 	}
 	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), struct {
 		ID        string  `json:"id"`
@@ -102,7 +102,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
 		MaxAge    int64   `json:"maxAgeMs,omitempty"` // set for recurring jobs
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRunMillis(), maxJobAgeMS(j.Recurring)})
+	}{j.ID, c.String(), j.Recurring, in.Durable, j.FirstRunMillis(), maxJobAgeMS(j.Recurring)})
 }
 
 // maxJobAgeMS returns the milliseconds after which a recurring job expires; 0 for other jobs.
@@ -131,7 +131,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	}{[]cronJobOutput{}}
 	var lines []string
 	for _, j := range s.allJobs() {
-		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRunMillis()}
+		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.FirstRunMillis()}
 		kind, kept := "one-shot", ""
 		if j.Recurring {
 			kind = "recurring"
@@ -140,7 +140,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 			kept, l.Durable = " [session-only]", new(bool)
 		}
 		out.Jobs = append(out.Jobs, l)
-		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), firstLineOfPrompt(j.Prompt)))
+		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), truncatedFirstLine(j.Prompt)))
 	}
 	if len(lines) == 0 {
 		return tool.Text("No scheduled jobs.", out)
@@ -148,8 +148,8 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// firstLineOfPrompt returns the first line of a prompt, truncated to 80 UTF-16 units.
-func firstLineOfPrompt(prompt string) string {
+// truncatedFirstLine returns the first line of a prompt, truncated to 80 UTF-16 units.
+func truncatedFirstLine(prompt string) string {
 	const most = 80
 	line, _, more := strings.Cut(prompt, "\n")
 	units := utf16.Encode([]rune(line))
@@ -178,7 +178,7 @@ func cronDeleteTool(s *cronJobs) tool.Tool {
 func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol.ToolResult {
 	gone := 0
 	if s.tasks != nil {
-		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
+		gone = s.tasks.RemoveJobs(func(j task.Job) bool { return j.ID == in.ID })
 	}
 	durable := s.readDurableJobs()
 	if left := slices.DeleteFunc(slices.Clone(durable), func(j cronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
@@ -202,13 +202,13 @@ type cronJob struct {
 }
 
 func (j cronJob) nextRunText() string {
-	return time.UnixMilli(int64(math.Round(j.NextRunMillis()))).In(j.Created.Location()).Round(time.Minute).Format("Jan 2 3:04pm")
+	return time.UnixMilli(int64(math.Round(j.FirstRunMillis()))).In(j.Created.Location()).Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
 func (s *cronJobs) allJobs() []cronJob {
 	all := s.readDurableJobs()
 	if s.tasks != nil {
-		for _, j := range s.tasks.Scheduled() {
+		for _, j := range s.tasks.Jobs() {
 			all = append(all, cronJob{Job: j})
 		}
 	}
@@ -312,7 +312,7 @@ func isWakeup(j task.Job) bool { return !j.At.IsZero() }
 func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.ToolResult {
 	switch {
 	case s.tasks == nil:
-		return tool.FailWithoutResult("ScheduleWakeup", "cannot schedule prompts in this session")
+		return tool.FailUnsimulated("ScheduleWakeup", "cannot schedule prompts in this session")
 	case in.Stop:
 		return s.cancelDynamicLoopWakeups()
 	case in.Delay == nil || in.Reason == nil:
@@ -328,11 +328,11 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	}
 	now := s.clock.Now()
 	at := roundedUpWakeupTime(now, time.Duration(delay)*time.Second)
-	s.tasks.Unschedule(isWakeup)
+	s.tasks.RemoveJobs(isWakeup)
 	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // the expression contains a time of day, so it is always valid
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
-	s.tasks.Schedule(j)
+	s.tasks.AddJob(j)
 	return tool.Text(fmt.Sprintf("Next wakeup scheduled for %s (in %.0fs)%s. If you owe the user a status update this tick, write it now as ordinary response "+
 		"text; then end the turn — the harness re-invokes you when the wakeup fires or a task-notification arrives.",
 		at.Format("15:04:05"), at.Sub(now).Seconds(), clamped),
@@ -351,7 +351,7 @@ func roundedUpWakeupTime(now time.Time, delay time.Duration) time.Time {
 }
 
 func (s *cronJobs) cancelDynamicLoopWakeups() (cancellationResult protocol.ToolResult) {
-	n := s.tasks.Unschedule(isWakeup)
+	n := s.tasks.RemoveJobs(isWakeup)
 	what := "any dynamic loop in this session is ended; there was no pending wakeup to cancel. If you are running a fixed-interval /loop " +
 		"(a recurring cron), it is NOT stopped by this call — cancel it with CronDelete."
 	if n > 0 {

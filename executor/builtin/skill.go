@@ -63,7 +63,7 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		Model   string   `json:"model,omitempty"`
 	}{true, in.Skill, loaded.Tools, loaded.Model}))
 	short := in.Skill[strings.LastIndex(in.Skill, ":")+1:]
-	message := func(text string, expansion *protocol.Expansion) *protocol.User {
+	message := func(text string, expansion *protocol.ExpandedCommand) *protocol.User {
 		content := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
 		return &protocol.User{Message: content, IsSynthetic: true, Expansion: expansion, Companion: true}
 	}
@@ -77,6 +77,6 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	default:
 		r.EventsAfter = append(r.EventsAfter, message("(Re-invocation of /"+short+" — the skill instructions were previously loaded; the arguments or dynamic output below are new.)", nil))
 	}
-	r.EventsAfter = append(r.EventsAfter, message(loaded.Text, &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools}))
+	r.EventsAfter = append(r.EventsAfter, message(loaded.Text, &protocol.ExpandedCommand{Name: loaded.Name, Tools: loaded.Tools}))
 	return r
 }

@@ -72,7 +72,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			if subject := in.Get("subject"); tool.IsString(subject) {
 				renamed = tool.RemoveKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
-					*in, renamed = in.With("description", subject), true
+					*in, renamed = in.Set("description", subject), true
 				}
 			}
 			return "", renamed
@@ -184,7 +184,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 			s += " [blocked by " + formatTaskIDs(blocked) + "]"
 		}
 		lines = append(lines, s)
-		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNil(blocked)})
+		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNilCopy(blocked)})
 	}
 	if len(lines) == 0 {
 		return tool.Text("No tasks found", out)
@@ -347,7 +347,7 @@ func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todoItem }) pr
 	out := struct {
 		OldTodos []todoItem `json:"oldTodos"`
 		NewTodos []todoItem `json:"newTodos"`
-	}{tool.NonNil(l.todos), tool.NonNil(in.Todos)}
+	}{tool.NonNilCopy(l.todos), tool.NonNilCopy(in.Todos)}
 	l.todos = slices.Clone(in.Todos)
 	if !slices.ContainsFunc(l.todos, func(d todoItem) bool { return d.Status != "completed" }) {
 		l.todos = nil // a list whose tasks are all completed is cleared

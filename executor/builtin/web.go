@@ -56,7 +56,7 @@ func webSearchTool() tool.Tool {
 			return new(tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request"))
 		}),
 		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ webSearchInput) protocol.ToolResult {
-			return tool.FailWithoutResult(call.Name, "is not simulated, because claudeless makes no requests to the web")
+			return tool.FailUnsimulated(call.Name, "is not simulated, because claudeless makes no requests to the web")
 		}),
 	}
 }

@@ -42,7 +42,7 @@ type Worktree struct {
 	BelongsToAgent bool   // the worktree belongs to a sub-agent, not to the session
 }
 
-func newWorktrees(o Options, sh *tool.Shell) *worktreeSwitcher {
+func newWorktreeSwitcher(o Options, sh *tool.Shell) *worktreeSwitcher {
 	s := &worktreeSwitcher{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
 		s.currentTree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, belongsToAgent: w.BelongsToAgent}, w.PreviousDir
@@ -170,7 +170,7 @@ func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInp
 		if in.Name != nil {
 			name = *in.Name
 		}
-		head, refusal = s.createWorktree(ctx, &w, name)
+		head, refusal = s.createOrResumeWorktree(ctx, &w, name)
 	}
 	if refusal != nil {
 		return *refusal
@@ -197,9 +197,9 @@ func (w worktree) String() (quotedPathAndBranch string) {
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
 
-// createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. messageStart is
+// createOrResumeWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. messageStart is
 // the beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
-func (s *worktreeSwitcher) createWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
+func (s *worktreeSwitcher) createOrResumeWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
@@ -330,7 +330,7 @@ func exitWorktree(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput
 		out.Restored, out.Missing = s.dir, true
 	}
 	if in.Action == "remove" {
-		if err := s.git.Remove(ctx, w.Worktree); err != nil {
+		if err := s.git.ForceRemove(ctx, w.Worktree); err != nil {
 			return tool.Fail("Failed to remove worktree: %v", err)
 		}
 		out.Files, out.Commits = &lost.Files, &lost.Commits

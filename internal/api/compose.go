@@ -72,7 +72,7 @@ func (f *historyReplay) isThinkingDisplayOmitted() bool {
 // tool and, if they are missing, an id and an empty input. If the call starts a scripted sub-agent, it stores the script.
 func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
 	scriptedCall.Type = "tool_use"
-	scriptedCall.Name = f.offeredToolName(scriptedCall.Name)
+	scriptedCall.Name = f.resolveOfferedToolName(scriptedCall.Name)
 	if scriptedCall.ID == "" {
 		scriptedCall.ID = f.deriveAnswerID("toolu", fmt.Sprint(blockIndex))
 	}
@@ -90,7 +90,7 @@ func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse
 	return scriptedCall
 }
 
-func (f *historyReplay) offeredToolName(name string) string {
+func (f *historyReplay) resolveOfferedToolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.FullToolName(name)
 	if slices.Contains(offered, canonical) {

@@ -87,7 +87,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	x.recordScenarioErrorFindings(t.replay, err)
 	var answered bool
-	t.scenarioRequest, t.reply, answered = t.replay.FinalReply()
+	t.scenarioRequest, t.reply, answered = t.replay.FirstReplyOfAnswer()
 	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.HistoryPartKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
@@ -131,7 +131,7 @@ func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error
 	if broken, ok := errors.AsType[*scenarios.ScriptError](replayErr); ok && x.r.Context().Err() == nil {
 		note(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
-	if _, reply, _ := f.FinalReply(); reply.IsEndless {
+	if _, reply, _ := f.FirstReplyOfAnswer(); reply.IsEndless {
 		note(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, m := range f.missingValues {
@@ -156,8 +156,8 @@ func (x *exchange) waitScriptedDelay(t *conversationTurn) error {
 
 // waitAtGates waits at the gates of an answer. If the answer has the key `gate`, it first records that this gate was reached. It
 // returns the error of the request's context. If a gate is not released in time, it records a finding and continues.
-func (x *exchange) waitAtGates(held []pendingGate) error {
-	for _, h := range held {
+func (x *exchange) waitAtGates(pending []pendingGate) error {
+	for _, h := range pending {
 		at := h.After
 		var err error
 		if h.Gate != "" {
@@ -198,7 +198,7 @@ func (x *exchange) countAndDescribeRequest(t *conversationTurn) {
 	if t.replay.attempt > 1 {
 		return
 	}
-	for _, m := range t.replay.UnmetExpectations() {
+	for _, m := range t.replay.UnmetResultExpectations() {
 		x.namespace.unmetExpectations = append(x.namespace.unmetExpectations, m)
 		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Actual})
 	}
@@ -280,7 +280,7 @@ func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failur
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
 	if !t.request.Stream {
-		x.sendHalfBody(&m, fail.Cut)
+		x.sendPartialBody(&m, fail.Cut)
 		return
 	}
 	s := x.newStreamEvents(t, &m)
@@ -297,18 +297,18 @@ func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failur
 	}
 }
 
-func (x *exchange) sendHalfBody(m *wire.Message, how string) {
+func (x *exchange) sendPartialBody(m *wire.Message, cut string) {
 	body, err := protocol.Marshal(m.Body())
-	if err != nil || how == "error" {
+	if err != nil || cut == "error" {
 		e := scenarios.APIError{Status: http.StatusInternalServerError, Message: "Internal server error"}
 		x.sendJSON(e.Status, wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 		return
 	}
 	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))
-	if how == "end" {
+	if cut == "end" {
 		x.sendBytes(http.StatusOK, before)
 		return
 	}
 	x.sendTruncatedBody(before, len(body))
-	x.breakOffStartedResponse(how)
+	x.breakOffStartedResponse(cut)
 }

@@ -40,7 +40,7 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
 	sameCalls := slices.EqualFunc(calls, g.Uses, func(a, b history.ToolUse) bool {
-		return isSameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalInputsIgnoringDefaults(a.Input, b, tools.Schemas()[b.Name]))
+		return isSameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equivalentInputs(a.Input, b, tools.Schemas()[b.Name]))
 	})
 	if !sameCalls {
 		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
@@ -51,9 +51,9 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 	return ""
 }
 
-// equalInputsIgnoringDefaults reports whether a call in the history equals the scripted call. The call in the history may also
+// equivalentInputs reports whether a call in the history equals the scripted call. The call in the history may also
 // contain defaults of its schema (Claude Code returns an Edit with `replace_all: false`), and texts that Claude Code has rewritten.
-func equalInputsIgnoringDefaults(scripted json.RawMessage, actual history.ToolUse, schema json.RawMessage) bool {
+func equivalentInputs(scripted json.RawMessage, actual history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
 	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(actual.Input, &y) != nil {
 		return false

@@ -89,10 +89,10 @@ func (t conversationKey) attemptCounterKey(historyKey history.Digest) history.Di
 
 // countAttempt counts a request and returns its number among those with the same history, from 1. retries is the number
 // of earlier attempts that the client reports. If the shared counter fails, only this server's attempts count.
-func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
+func (m *requestNamespaceMemory) countAttempt(conversation conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key = by.attemptCounterKey(key)
+	key = conversation.attemptCounterKey(key)
 	t, _ := m.attempts.Get(key)
 	var err error
 	if m.counter != nil {
@@ -122,8 +122,8 @@ func newPromptCache(n int) *promptCache {
 	return &promptCache{expiryByPrefix: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// cacheUsage holds the bytes of a request that were read from the cache, written to it for 5 minutes or 1 hour, or neither.
-type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
+// cacheUsageBytes holds the bytes of a request that were read from the cache, written to it for 5 minutes or 1 hour, or neither.
+type cacheUsageBytes struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
 	minCachedPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
@@ -131,12 +131,12 @@ const (
 )
 
 // ComputeUsage computes the usage of a request and stores its marked prefixes.
-func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage {
+func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsageBytes {
 	prefixes := r.PrefixesEndingAtEachBlock()
 	if len(prefixes) == 0 {
-		return cacheUsage{}
+		return cacheUsageBytes{}
 	}
-	s := cacheUsage{Uncached: prefixes[len(prefixes)-1].Size}
+	s := cacheUsageBytes{Uncached: prefixes[len(prefixes)-1].Size}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := -1 // index of the last prefix with a cache mark

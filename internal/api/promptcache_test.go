@@ -31,66 +31,66 @@ func TestAsk(t *testing.T) {
 	type step struct {
 		body  string
 		after time.Duration
-		want  cacheUsage
+		want  cacheUsageBytes
 	}
 	const system, hi, answer, again = 10025, 27, 28, 30 // bytes of the blocks
 	for name, steps := range map[string][]step{
 		"read what was marked, wherever the marks are now": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: cacheUsage{Created5m: system + hi},
+				want: cacheUsageBytes{Created5m: system + hi},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"you"},{"role":"user","content":[{"type":"text","text":"again",MARK}]}]}`,
-				want: cacheUsage{Read: system + hi, Created5m: answer + again},
+				want: cacheUsageBytes{Read: system + hi, Created5m: answer + again},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"other"}]}`,
-				want: cacheUsage{Read: system, Uncached: again},
+				want: cacheUsageBytes{Read: system, Uncached: again},
 			},
 		},
 		"no mark, nothing": {
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Uncached: system + hi}},
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsageBytes{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsageBytes{Uncached: system + hi}},
 		},
 		"too little to be cached": {
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsage{Uncached: hi}},
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsage{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsageBytes{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsageBytes{Uncached: hi}},
 		},
 		"five minutes, renewed by use; an hour": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: cacheUsage{Created1h: system, Created5m: hi},
+				want: cacheUsageBytes{Created1h: system, Created5m: hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: cacheUsage{Read: system + hi},
+				want: cacheUsageBytes{Read: system + hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: cacheUsage{Read: system + hi},
+				want: cacheUsageBytes{Read: system + hi},
 			},
 			{
 				after: 6 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: cacheUsage{Read: system, Created5m: hi},
+				want: cacheUsageBytes{Read: system, Created5m: hi},
 			},
 			{
 				after: 2 * time.Hour, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: cacheUsage{Created1h: system, Uncached: hi},
+				want: cacheUsageBytes{Created1h: system, Uncached: hi},
 			},
 		},
 		"a mark of the whole request": {
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Created5m: system + hi}},
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Read: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsageBytes{Created5m: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsageBytes{Read: system + hi}},
 		},
 		"other tools, another prompt": {
 			{
 				body: `{"model":"m","tools":[{"name":"A"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: cacheUsage{Created5m: 12 + system, Uncached: hi},
+				want: cacheUsageBytes{Created5m: 12 + system, Uncached: hi},
 			},
 			{
 				body: `{"model":"m","tools":[{"name":"B"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: cacheUsage{Created5m: 12 + system, Uncached: hi},
+				want: cacheUsageBytes{Created5m: 12 + system, Uncached: hi},
 			},
 		},
 	} {

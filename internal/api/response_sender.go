@@ -22,7 +22,7 @@ type responseSender struct {
 
 	sentStatus     int      // 0 means nothing was sent
 	sentEventCount int      // number of stream events sent
-	disconnects    []string // how the client disconnected
+	disconnects    []string // cut the client disconnected
 }
 
 func (s *responseSender) sendJSON(status int, v any) {
@@ -34,12 +34,12 @@ func (s *responseSender) sendJSON(status int, v any) {
 }
 
 func (s *responseSender) sendBytes(status int, body []byte) {
-	if _, err := s.sendHeader(status, len(body)).Write(body); err != nil {
+	if _, err := s.sendJSONHeader(status, len(body)).Write(body); err != nil {
 		s.recordDisconnectBeforeAnswer()
 	}
 }
 
-func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
+func (s *responseSender) sendJSONHeader(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(length)}
@@ -97,7 +97,7 @@ func (s *responseSender) writeAndFlushBuffer(controller *http.ResponseController
 
 // sendTruncatedBody sends only the beginning of a body, although the header announces announcedLength bytes.
 func (s *responseSender) sendTruncatedBody(beginning []byte, announcedLength int) {
-	if _, err := s.sendHeader(http.StatusOK, announcedLength).Write(beginning); err == nil {
+	if _, err := s.sendJSONHeader(http.StatusOK, announcedLength).Write(beginning); err == nil {
 		var out bytes.Buffer
 		s.writeAndFlushBuffer(http.NewResponseController(s.w), &out)
 	}

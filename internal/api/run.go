@@ -22,7 +22,7 @@ func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory,
 		messages = messages[:n-1]
 	}
 	f.groups = historyGroupSplitter{f.memory, f.requestConversationKey(), &r.Client, f.replayer.usesContext}.splitIntoGroupsWithKeys(messages)
-	f.setRequestVariables()
+	f.setVariablesAndAnswerSalt()
 	if sharedMemory.ruleClaims != nil { // two sessions with equal histories may have different answers
 		f.answerSalt = f.answerSalt.Chain("claims", r.Session, r.Agent)
 	}
@@ -38,7 +38,7 @@ func (f *historyReplay) Run(ctx context.Context) error {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
-	st, from := f.findReplayStart()
+	st, from := f.beginReplay()
 	f.memory.mu.Lock()
 	for i := last - 1; i >= from; i-- {
 		if known, ok := f.memory.states.Get(f.stateKeyAfterGroup(i)); ok {
@@ -238,7 +238,7 @@ func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversati
 	return &next, nil
 }
 
-func (f *historyReplay) setRequestVariables() {
+func (f *historyReplay) setVariablesAndAnswerSalt() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {

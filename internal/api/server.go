@@ -87,7 +87,7 @@ func (x *exchange) serveTokenCount() {
 	x.answerAndJournalSideRequest("count_tokens", r.Model, func() {
 		x.sendJSON(http.StatusOK, struct {
 			InputTokens int `json:"input_tokens"`
-		}{scenarios.Tokens(r.PromptSizeInBytes())})
+		}{scenarios.Tokens(r.InputSizeInBytes())})
 	})
 }
 

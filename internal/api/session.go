@@ -10,10 +10,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// findReplayStart returns the state from which the replay starts, and the index of the first group to replay. Usually the
+// beginReplay returns the state from which the replay starts, and the index of the first group to replay. Usually the
 // replay starts at the beginning of the scenario or of a sub-agent's script. If the history of the session was cut, it
-// starts from the last state of the session.
-func (f *historyReplay) findReplayStart() (initialState *conversationState, firstGroupIndex int) {
+// starts from the last state of the session. beginReplay stores the beginning of the history in the memory of the
+// namespace. After a cut, it also updates the attempt and the salt of the replay.
+func (f *historyReplay) beginReplay() (initialState *conversationState, firstGroupIndex int) {
 	start := &conversationState{engine: f.forkEngineForConversationStart()}
 	if f.request.Session == "" {
 		return start, 0
@@ -95,12 +96,12 @@ func (f *historyReplay) requestConversationKey() conversationKey {
 }
 
 // groupIndexAfter returns the index of the group after the group with this key; 0 for a zero key, -1 if it is unknown.
-func (f *historyReplay) groupIndexAfter(at history.Digest) int {
-	if at == (history.Digest{}) {
+func (f *historyReplay) groupIndexAfter(groupKey history.Digest) int {
+	if groupKey == (history.Digest{}) {
 		return 0
 	}
 	for i := range f.groups {
-		if f.groups[i].key == at {
+		if f.groups[i].key == groupKey {
 			return i + 1
 		}
 	}
@@ -136,7 +137,7 @@ func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *
 
 func (f *historyReplay) forkEngineForConversationStart() *scenarios.Engine {
 	if f.request.Agent != "" {
-		if e := f.engineOfScriptedSubagent(); e != nil {
+		if e := f.claimSubagentEngine(); e != nil {
 			f.answerSalt = f.answerSalt.Chain("agent", f.request.Session, f.request.Agent)
 			return e.Fork()
 		}
@@ -144,8 +145,9 @@ func (f *historyReplay) forkEngineForConversationStart() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// engineOfScriptedSubagent returns the engine that plays the scripted sub-agent of this conversation; nil means no known script.
-func (f *historyReplay) engineOfScriptedSubagent() *scenarios.Engine {
+// claimSubagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known
+// script. At the first call, it takes a script that waits for this prompt, so that no other conversation gets it.
+func (f *historyReplay) claimSubagentEngine() *scenarios.Engine {
 	t := f.requestConversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
@@ -213,9 +215,9 @@ func (f *historyReplay) TakeFindings() []string {
 	return found
 }
 
-// FinalReply returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
+// FirstReplyOfAnswer returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
 // ok is false if the scenario gave no reply. Call Run first.
-func (f *historyReplay) FinalReply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
+func (f *historyReplay) FirstReplyOfAnswer() (request scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
 		return request, reply, false
 	}
@@ -246,7 +248,7 @@ func (f *historyReplay) recordAttemptOutcome(failed bool) {
 	}
 }
 
-// UnmetExpectations returns the expectations about results that the last group did not meet.
-func (f *historyReplay) UnmetExpectations() []scenarios.ExpectationResult {
+// UnmetResultExpectations returns the expectations about results that the last group did not meet.
+func (f *historyReplay) UnmetResultExpectations() []scenarios.ExpectationResult {
 	return f.finalState.engine.UnmetResults()[len(f.stateBeforeLast.engine.UnmetResults()):]
 }

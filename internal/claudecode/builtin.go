@@ -52,15 +52,15 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 	return all
 })
 
-// BuiltinCommands lists the built-in commands and skills in the order of init.
-func BuiltinCommands() []BuiltinCommand {
+// PrintModeCommands lists the built-in commands and skills that users can call in print mode, in the order of init.
+func PrintModeCommands() []BuiltinCommand {
 	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.TerminalOnly || b.forModelOnly })
 }
 
-// builtinNames lists the names of the commands that the environment offers and for which include returns true.
-func (p Profile) builtinNames(include func(BuiltinCommand) bool) []string {
+// availableCommandNames lists the names of the print-mode commands that the environment offers and for which include returns true.
+func (p Profile) availableCommandNames(include func(BuiltinCommand) bool) []string {
 	var list []string
-	for _, b := range BuiltinCommands() {
+	for _, b := range PrintModeCommands() {
 		if include(b) && (b.condition == nil || b.condition(p.env)) {
 			list = append(list, b.Name)
 		}
@@ -68,9 +68,9 @@ func (p Profile) builtinNames(include func(BuiltinCommand) bool) []string {
 	return list
 }
 
-// BuiltinCommandNamed finds a command by its name or an alias.
-func BuiltinCommandNamed(name string) (BuiltinCommand, bool) {
-	all := BuiltinCommands()
+// PrintModeCommandNamed finds a print-mode command by its name or an alias.
+func PrintModeCommandNamed(name string) (BuiltinCommand, bool) {
+	all := PrintModeCommands()
 	i := slices.IndexFunc(all, func(b BuiltinCommand) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
 	if i < 0 {
 		return BuiltinCommand{}, false
@@ -97,8 +97,9 @@ func TerminalOnlyCommands() (names []string) {
 	return names
 }
 
-// CommandInMenu returns the command that the menu of a terminal lists under a name.
-func CommandInMenu(name string) BuiltinCommand {
+// MenuCommandNamed returns the built-in command with a name, as the menu of a terminal lists it. For an unknown name, the
+// result has only HiddenInMenu set.
+func MenuCommandNamed(name string) BuiltinCommand {
 	all := allCommands()
 	if i := slices.IndexFunc(all, func(b BuiltinCommand) bool { return b.Name == name }); i >= 0 {
 		return all[i]
@@ -120,8 +121,8 @@ func OutputStyles() []OutputStyle {
 	}
 }
 
-// BuiltInSkill is one of the CLI's own skills that are always in the context.
-type BuiltInSkill struct {
+// SkillTokens is the number of tokens of a built-in skill that is always in the context.
+type SkillTokens struct {
 	Name   string
 	Tokens int
 }
@@ -164,11 +165,11 @@ func SystemPromptTokens(model string) int {
 	return 1857
 }
 
-// BuiltInSkills lists the built-in skills with the number of tokens that /context shows.
-func BuiltInSkills() (list []BuiltInSkill) {
+// ContextSkillTokens lists the built-in skills that are always in the context, with the number of tokens that /context shows.
+func ContextSkillTokens() (list []SkillTokens) {
 	for _, b := range allCommands() {
 		if b.tokens > 0 {
-			list = append(list, BuiltInSkill{b.Name, b.tokens})
+			list = append(list, SkillTokens{b.Name, b.tokens})
 		}
 	}
 	return list

@@ -30,8 +30,8 @@ type Environment struct {
 	NoPromptCache, ShortPromptCache, LongPromptCache bool // variables about the prompt cache
 }
 
-// PromptCache returns how long requests ask the API to cache their prompts: "off", "5m" or "1h" (observed with 2.1.330).
-func (e Environment) PromptCache() string {
+// PromptCacheTTL returns how long requests ask the API to cache their prompts: "off", "5m" or "1h" (observed with 2.1.330).
+func (e Environment) PromptCacheTTL() string {
 	switch {
 	case e.NoPromptCache:
 		return "off"
@@ -109,7 +109,7 @@ func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
 	}
 }
 
-func (e Environment) hasFeature(name string) bool {
+func (e Environment) hasToolOrPlugin(name string) bool {
 	s := environmentConditionsByToolOrPlugin()[name]
 	return s == nil || s(e)
 }
@@ -141,8 +141,8 @@ func (e Environment) UsesAPIKeyDespiteSubscriptionToken() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != CredentialOAuth
 }
 
-// DefaultModel returns the model of a session that selects none; empty means the general default.
-func (e Environment) DefaultModel() string {
+// DefaultModelOverride returns the default model of a subscription; empty means that the general default applies.
+func (e Environment) DefaultModelOverride() string {
 	if e.Credential == CredentialOAuth {
 		return "claude-sonnet-5-5"
 	}

@@ -48,19 +48,19 @@ const (
 	DialogExitConfirmWindow = 800 * time.Millisecond
 )
 
-// KeysIgnoredByNewDialog specifies which keys a dialog ignores right after it has appeared.
-type KeysIgnoredByNewDialog struct {
+// DialogInputLockout specifies how long, and which key presses, a dialog ignores right after it has appeared.
+type DialogInputLockout struct {
 	Length time.Duration
 	AnyKey bool // every key is ignored, not only Enter and digits
 }
 
-// IgnoredKeysOf returns which keys a dialog ignores at first, and how long. dialog is "permission", "question", "plan",
+// InputLockoutOfDialog returns which keys a dialog ignores at first, and how long. dialog is "permission", "question", "plan",
 // or "dialog/KIND" for a dialog before the session. The time was measured with Claude Code 2.1.330: keys were sent 0 to
 // 600 ms after the text of the dialog. Enter had no effect during the first 80 to 150 ms in dialogs before the session,
 // and during the first 140 to 160 ms in others.
-func IgnoredKeysOf(dialog string) KeysIgnoredByNewDialog {
+func InputLockoutOfDialog(dialog string) DialogInputLockout {
 	const length = 150 * time.Millisecond
-	return map[string]KeysIgnoredByNewDialog{
+	return map[string]DialogInputLockout{
 		"dialog/trust": {length, true}, "dialog/mcp": {length, true},
 		"permission": {length, false}, "question": {length, false}, "plan": {length, false},
 	}[dialog]

@@ -10,12 +10,12 @@ import (
 // Init returns the init event of a version, without the values of a particular run.
 func (p Profile) Init() protocol.Init {
 	ev := protocol.Init{
-		SlashCommands:         p.builtinNames(func(BuiltinCommand) bool { return true }),
+		SlashCommands:         p.availableCommandNames(func(BuiltinCommand) bool { return true }),
 		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
 		ClaudeCodeVersion:     p.version,
 		OutputStyle:           "default",
 		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
-		Skills:                p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
+		Skills:                p.availableCommandNames(func(b BuiltinCommand) bool { return b.Skill }),
 		Plugins:               p.plugins(),
 		Capabilities:          p.namesAvailableInVersion(tableOfFirstVersions("capabilities")),
 		MCPServers:            []protocol.MCPServer{},
@@ -35,7 +35,7 @@ func AgentResultHasOnlyReport(builtInAgentType string) bool {
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
 	for _, name := range p.namesAvailableInVersion(tableOfFirstVersions("plugins")) {
-		if !p.env.hasFeature(name) {
+		if !p.env.hasToolOrPlugin(name) {
 			continue
 		}
 		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
@@ -57,7 +57,7 @@ func (p Profile) HostCapabilities() []string {
 
 // HasTool reports whether the profile's version has a built-in tool in the profile's environment.
 func (p Profile) HasTool(name string) bool {
-	return p.isAtLeast(ToolNamed(name).Since) && p.env.hasFeature(name)
+	return p.isAtLeast(ToolNamed(name).Since) && p.env.hasToolOrPlugin(name)
 }
 
 // BehaviorSimulatedAsInNewerVersions describes known behaviour of the version that is not simulated: claudeless behaves like the

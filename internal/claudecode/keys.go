@@ -98,14 +98,14 @@ func removeKey(object plainjson.Object, path []string) (plainjson.Object, bool) 
 		switch {
 		case path[0] != "*" && path[0] != m.Key:
 		case len(path) == 1:
-			object, removed = object.Without(m.Key), true
+			object, removed = object.Delete(m.Key), true
 		default:
 			inner, err := plainjson.Parse(m.Value)
 			if err != nil {
 				continue
 			}
 			if shorter, ok := removeKey(inner, path[1:]); ok {
-				object, removed = object.With(m.Key, shorter.Raw()), true
+				object, removed = object.Set(m.Key, shorter.Raw()), true
 			}
 		}
 	}
@@ -157,8 +157,8 @@ type RequestFeatures struct {
 	MillionTokens   bool   // the flag --betas asks for a context of a million tokens
 }
 
-// UsesAnthropicAPI reports whether requests go to the vendor's own address.
-func (p Profile) UsesAnthropicAPI() bool { return p.env.UsesDefaultURL }
+// UsesDefaultURL reports whether requests go to the vendor's own address.
+func (p Profile) UsesDefaultURL() bool { return p.env.UsesDefaultURL }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
 func (p Profile) RequestBetas(f RequestFeatures) []string {
@@ -176,20 +176,20 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		applies bool
 		name    string
 	}{
-		{p.UsesAnthropicAPI(), "prompt-caching-scope-2026-01-05"},
+		{p.UsesDefaultURL(), "prompt-caching-scope-2026-01-05"},
 		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
 		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
-		{p.UsesAnthropicAPI() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
+		{p.UsesDefaultURL() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
 		{f.MillionTokens, "context-1m-2025-08-07"},
 		{true, "thinking-token-count-2026-05-13"},
 		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
-		{p.UsesAnthropicAPI(), "mid-conversation-system-clear-at-2026-08-21"},
+		{p.UsesDefaultURL(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
-		{p.UsesAnthropicAPI(), "thinking-binding-controls-2026-08-01"},
+		{p.UsesDefaultURL(), "thinking-binding-controls-2026-08-01"},
 		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
-		{p.env.PromptCache() == "1h", "extended-cache-ttl-2025-04-11"},
-		{p.UsesAnthropicAPI(), "cache-diagnosis-2026-04-07"},
+		{p.env.PromptCacheTTL() == "1h", "extended-cache-ttl-2025-04-11"},
+		{p.UsesDefaultURL(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {

@@ -44,7 +44,7 @@ var knownModels = tableFromJSON[ModelFacts](modelTable)
 // FactsOfModel returns the facts of a model by its full name, with or without date, provider and variant.
 func FactsOfModel(name string) ModelFacts {
 	base, long := strings.CutSuffix(name, "[1m]")
-	bare := BareModel(base)
+	bare := CanonicalModelName(base)
 	for _, f := range knownModels() {
 		if f.Name == bare {
 			if long {
@@ -136,9 +136,9 @@ func (f ModelFacts) CacheCost(read, created int) float64 {
 	return float64(read)/million*f.InputPrice*0.1 + float64(created)/million*f.InputPrice*1.25
 }
 
-// BareModel returns a model name without provider, date and deployment version: claude-sonnet-4-5 for
+// CanonicalModelName returns a model name in lower case, without provider, date and deployment version: claude-sonnet-4-5 for
 // us.anthropic.claude-sonnet-4-5-20250929-v1:0.
-func BareModel(name string) string {
+func CanonicalModelName(name string) string {
 	at := strings.LastIndex(strings.ToLower(name), "claude-")
 	if at < 0 {
 		return name
@@ -169,7 +169,7 @@ func ResolveModel(name string) string {
 	case "fable":
 		return "claude-fable-5-2"
 	}
-	switch BareModel(strings.TrimSuffix(name, "[1m]")) {
+	switch CanonicalModelName(strings.TrimSuffix(name, "[1m]")) {
 	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
 		return DefaultModel
 	}
@@ -201,9 +201,9 @@ func RequestedModelLabel(name string) string {
 // WireModel returns the name of a resolved model in requests and responses: without the variant [1m].
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// DisplayModel returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.
-func DisplayModel(name string) string {
-	family, version, ok := strings.Cut(strings.TrimPrefix(BareModel(name), "claude-"), "-")
+// ModelDisplayName returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.
+func ModelDisplayName(name string) string {
+	family, version, ok := strings.Cut(strings.TrimPrefix(CanonicalModelName(name), "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {
 		return name
 	}

@@ -57,7 +57,7 @@ func TestFacts(t *testing.T) {
 
 func TestDisplay(t *testing.T) {
 	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-haiku-4-5-20251001": "Haiku 4.5", "claude-sonnet-4-0": "Sonnet 4", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
-		if got := claudecode.DisplayModel(name); got != want {
+		if got := claudecode.ModelDisplayName(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

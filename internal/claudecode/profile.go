@@ -157,11 +157,11 @@ func (p Profile) MinimumStartAndAnswerDelays() StartAndAnswerDelays {
 	return StartAndAnswerDelays{Start: 540 * time.Millisecond, Answer: time.Second}
 }
 
-// DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a
-// terminal; empty means that the session is not on a terminal.
-func (p Profile) DefaultMode(model string) protocol.PermissionMode {
-	if model != "" {
-		if p.Has(FeatureTerminalSessionsStartInPermissionModeAuto) && FactsOfModel(model).HasAutoMode() {
+// DefaultMode returns the permission mode of a session without a setting for it. terminalModelOrEmpty is the model of a session on
+// a terminal; empty means that the session is not on a terminal.
+func (p Profile) DefaultMode(terminalModelOrEmpty string) protocol.PermissionMode {
+	if terminalModelOrEmpty != "" {
+		if p.Has(FeatureTerminalSessionsStartInPermissionModeAuto) && FactsOfModel(terminalModelOrEmpty).HasAutoMode() {
 			return protocol.ModeAuto
 		}
 		return protocol.ModeDefault

@@ -78,11 +78,11 @@ func ToolNamed(name string) Tool {
 	return Tool{}
 }
 
-// ToolsListed returns the names of the tools that the init event lists under the condition l, in the form that the event uses.
-func ToolsListed(l InitToolListingCondition) []string {
+// InitToolNames returns the names of the tools that the init event lists under a condition, in the form that the event uses.
+func InitToolNames(condition InitToolListingCondition) []string {
 	var names []string
 	for _, t := range builtinTools() {
-		if t.Listing == l {
+		if t.Listing == condition {
 			names = append(names, t.nameInInit())
 		}
 	}
@@ -146,11 +146,11 @@ func ParseRuleText(text string) RuleText {
 
 // PermitsArbitraryCode reports whether a Bash rule with this content permits a program that can run arbitrary code. Examples are
 // python3:* and py*. Plan mode and auto mode ignore rules for these programs if no user can be asked (observed with 2.1.330).
-func PermitsArbitraryCode(content string) bool {
-	prefix, isPrefix := strings.CutSuffix(content, ":*")
+func PermitsArbitraryCode(bashRuleContent string) bool {
+	prefix, isPrefix := strings.CutSuffix(bashRuleContent, ":*")
 	attached := false
 	if !isPrefix {
-		prefix, isPrefix = strings.CutSuffix(content, "*")
+		prefix, isPrefix = strings.CutSuffix(bashRuleContent, "*")
 		attached = isPrefix && !strings.HasSuffix(prefix, " ")
 	}
 	prefix = strings.TrimRight(prefix, " ")

@@ -37,7 +37,7 @@ func Main(earlySignals chan os.Signal) int {
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.WithShimEnvironment(s)
 	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
-		code, err := procio.RelayRealClaude(ctx, s, fault, argv)
+		code, err := procio.RunRealClaude(ctx, s, fault, argv)
 		return max(code, process.ReportError(s.Stderr, err))
 	}
 	if !actsAsClaude(s) {
@@ -112,7 +112,7 @@ func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 
 // unknownCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A
 // first word with white space begins a prompt. refused means that the words are not valid arguments of claude.
-func unknownCommandError(s *process.System, words []string, refused bool) error {
+func unknownCommandError(s *process.System, words []string, flagsInvalid bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil
 	}
@@ -123,7 +123,7 @@ func unknownCommandError(s *process.System, words []string, refused bool) error 
 	}
 	near, hint := procio.SubcommandMisspelledByFirstArgument(s, misspellingCandidates()), ""
 	switch {
-	case near != "" && (refused || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
+	case near != "" && (flagsInvalid || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
 		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" "+near)
 	case isTOMLOrJSONLFileName(words[0]):
 		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" check "+words[0])

@@ -101,12 +101,12 @@ func commandOfWord(s *process.System, word string) commandFunc {
 		return nil
 	}
 	return func(ctx context.Context, s *process.System, words []string) error {
-		if text := commandHelp(slices.Concat([]string{word}, words)); text != "" {
+		if text := realCLICommandHelp(slices.Concat([]string{word}, words)); text != "" {
 			_, err := io.WriteString(s.Stdout, text)
 			return err
 		}
 		if len(words) == 0 && slices.Contains([]string{"auth", "plugin", "plugins"}, word) {
-			return process.Verbatimf("%s", strings.TrimSuffix(commandHelp([]string{word, "--help"}), "\n"))
+			return process.Verbatimf("%s", strings.TrimSuffix(realCLICommandHelp([]string{word, "--help"}), "\n"))
 		}
 		return run(ctx, s, words)
 	}
@@ -236,7 +236,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--text") {
 		_, err = fmt.Fprintln(s.Stdout, strings.Join(lines, "\n"))
 	} else {
-		err = s.PrintJSON(report)
+		err = s.PrintIndentedJSON(report)
 	}
 	if err == nil && !report.LoggedIn {
 		return &process.ExitError{Code: 1}
@@ -252,7 +252,7 @@ func describeAuthStatus(s *process.System, plan launch.Plan) (report authReport,
 	}
 	for _, p := range [][3]string{{"BEDROCK", "bedrock", "Amazon Bedrock"}, {"VERTEX", "vertex", "Google Vertex AI"}, {"FOUNDRY", "foundry", "Microsoft Foundry"}} {
 		if process.IsEnabled(s.Getenv("CLAUDE_CODE_USE_" + p[0])) {
-			return thirdPartyLogin(s, r, p[1], p[2])
+			return describeThirdPartyLogin(s, r, p[1], p[2])
 		}
 	}
 	var lines []string
@@ -276,8 +276,8 @@ func describeAuthStatus(s *process.System, plan launch.Plan) (report authReport,
 	return r, lines
 }
 
-// thirdPartyLogin returns r with a login at a cloud provider, and the login as text. It does not check credentials.
-func thirdPartyLogin(s *process.System, r authReport, provider, title string) (authReport, []string) {
+// describeThirdPartyLogin returns r with a login at a cloud provider, and the login as text. It does not check credentials.
+func describeThirdPartyLogin(s *process.System, r authReport, provider, title string) (authReport, []string) {
 	r.AuthMethod, r.APIProvider, r.AnalyticsDisabled, r.SignInOffered = "third_party", provider, true, false
 	if s.Getenv("ANTHROPIC_API_KEY") != "" {
 		r.APIKeySource = "ANTHROPIC_API_KEY"
@@ -311,7 +311,7 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 
 func runAgents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
-		return s.PrintJSON([]struct{}{})
+		return s.PrintIndentedJSON([]struct{}{})
 	}
 	const text = "'claude agents' requires an interactive terminal (output is piped or redirected) — " +
 		"use 'claude agents --json' for a machine-readable list."

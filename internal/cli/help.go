@@ -64,7 +64,7 @@ type versionReport struct {
 func printVersionFacts(s *process.System, p claudecode.Profile, asJSON bool) error {
 	r := versionReport{p.Version(), p.IsVersionInMeasuredRange(), append([]string{}, p.FeaturesOnlyInNewerVersions()...), append([]string{}, p.BehaviorSimulatedAsInNewerVersions()...)}
 	if asJSON {
-		return s.PrintJSON(r)
+		return s.PrintIndentedJSON(r)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "the behavior of claude %s was measured\n", r.Claude)
@@ -130,7 +130,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	case len(words) == 0:
 		return printHelp(s)
 	case words[0] == "claude-flags":
-		return helpProgram(s).WriteFlags(s.Stdout)
+		return helpProgram(s).WriteClaudeOptions(s.Stdout)
 	}
 	if run := commandOfWord(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
@@ -148,8 +148,9 @@ func runCompletion(_ context.Context, s *process.System, words []string) error {
 //go:embed command_help.txt
 var realCLICommandHelpText string
 
-// commandHelp returns the help for a command or subcommand of the real CLI; "" means not requested or not known.
-func commandHelp(words []string) string {
+// realCLICommandHelp returns the help for a command or subcommand of the real CLI; "" means that words do not request help, or that
+// the command is unknown.
+func realCLICommandHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {
 		return ""

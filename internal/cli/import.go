@@ -75,7 +75,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		fmt.Fprint(shown.w, "\r\x1b[K")
 	}
 	out.Report(s.Stderr)
-	if jsonErr := c.printReport(s, &out); err == nil {
+	if jsonErr := c.writeJSONReport(s, &out); err == nil {
 		err = jsonErr
 	}
 	return exitErrorForImportOutcome(&out, err)
@@ -103,7 +103,7 @@ func (c *importCmd) outputDir(s *process.System) string {
 	return importer.DefaultName(c.Files)
 }
 
-func (c *importCmd) printReport(s *process.System, out *importer.Outcome) error {
+func (c *importCmd) writeJSONReport(s *process.System, out *importer.Outcome) error {
 	if c.JSON == "" {
 		return nil
 	}

@@ -45,8 +45,8 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
-	err = encoderForFormat(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
-	return exitErrorWithMissedExpectations(ctx, turns, sessionEnd{sys, s, err})
+	err = encoderForFormat(&plan)(sys.Stdout, s.PlayTurnsAndBackgroundWork(turns, prompts))
+	return finishRun(ctx, turns, sessionEnd{sys, s, err})
 }
 
 // runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
@@ -64,7 +64,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
-	return exitErrorWithMissedExpectations(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
+	return finishRun(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
 // withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
@@ -105,13 +105,13 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and
-// an interrupt count as success; otherwise the last result decides. It reports missed expectations, unless interrupted.
-func exitErrorWithMissedExpectations(ctx, turnsContext context.Context, end sessionEnd) error {
+// finishRun converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
+// success; otherwise the last result decides. It crashes if the scenario says so, and prints missed expectations.
+func finishRun(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
 	}
-	err, cut := end.exitErrorWithoutExpectations(ctx, turnsContext)
+	err, cut := end.exitError(ctx, turnsContext)
 	unmet := end.session.CheckScenarioExpectations(process.ReportError(io.Discard, err))
 	if cut {
 		return err
@@ -125,7 +125,7 @@ func exitErrorWithMissedExpectations(ctx, turnsContext context.Context, end sess
 	return err
 }
 
-func (e *sessionEnd) exitErrorWithoutExpectations(ctx, turnsContext context.Context) (err error, endedWithoutResult bool) {
+func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, endedWithoutResult bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
@@ -218,7 +218,7 @@ func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.F
 }
 
 func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
-	piped, err := s.ReadStdin(ctx)
+	piped, err := s.ReadPipedStdin(ctx)
 	switch {
 	case err != nil:
 		return "", err

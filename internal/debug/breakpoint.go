@@ -33,7 +33,7 @@ const (
 	behaviorSettingAfterCall
 )
 
-func parseBehavior(word string, s stopBehaviorSetting) (StopBehavior, error) {
+func parseStopBehavior(word string, s stopBehaviorSetting) (StopBehavior, error) {
 	b := StopBehavior(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
@@ -114,12 +114,12 @@ func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bo
 		return changed, err
 	}
 	if c.Before != nil {
-		if n.Before, err = parseBehavior(*c.Before, behaviorSettingBeforeCall); err != nil {
+		if n.Before, err = parseStopBehavior(*c.Before, behaviorSettingBeforeCall); err != nil {
 			return changed, err
 		}
 	}
 	if c.After != nil {
-		if n.After, err = parseBehavior(*c.After, behaviorSettingAfterCall); err != nil {
+		if n.After, err = parseStopBehavior(*c.After, behaviorSettingAfterCall); err != nil {
 			return changed, err
 		}
 	}
@@ -228,16 +228,16 @@ func (p *breakpointSet) Breakpoints() []Breakpoint {
 	return all
 }
 
-// BreakpointLists holds all breakpoints, one map for each kind of setting.
-type BreakpointLists struct {
+// BreakpointsBySetting holds all breakpoints, one map for each kind of setting.
+type BreakpointsBySetting struct {
 	Names                            []string
 	Before, After                    map[string]StopBehavior
 	Replacements, Conditions, Errors map[string]string
 }
 
-// BreakpointLists returns the settings of all breakpoints, keyed by name.
-func (p *breakpointSet) BreakpointLists() BreakpointLists {
-	l := BreakpointLists{
+// BreakpointsBySetting returns the settings of all breakpoints, keyed by name.
+func (p *breakpointSet) BreakpointsBySetting() BreakpointsBySetting {
+	l := BreakpointsBySetting{
 		[]string{}, map[string]StopBehavior{}, map[string]StopBehavior{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
 	for _, b := range p.Breakpoints() {
@@ -256,16 +256,16 @@ func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	return l
 }
 
-// Default returns the behaviour that BehaviorUseHubDefault selects; initially BehaviorStop.
-func (p *breakpointSet) Default() StopBehavior {
+// DefaultBehavior returns the behaviour that BehaviorUseHubDefault selects; initially BehaviorStop.
+func (p *breakpointSet) DefaultBehavior() StopBehavior {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.defaultBehavior
 }
 
-// SetDefault changes the behaviour that BehaviorUseHubDefault selects and returns it.
-func (p *breakpointSet) SetDefault(word string) (StopBehavior, error) {
-	b, err := parseBehavior(word, behaviorSettingHubDefault)
+// SetDefaultBehavior changes the behaviour that BehaviorUseHubDefault selects and returns it.
+func (p *breakpointSet) SetDefaultBehavior(word string) (StopBehavior, error) {
+	b, err := parseStopBehavior(word, behaviorSettingHubDefault)
 	if err != nil {
 		return "", err
 	}
@@ -339,7 +339,7 @@ func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, h
 // this. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
 // the order in which they were added.
 type Rule struct {
-	Name      string   // name of the breakpoint in the pauses that the rule causes
+	Name      string   // breakpoint of the breakpoint in the pauses that the rule causes
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase     Phase
 	When      string // condition; empty means always
@@ -436,24 +436,25 @@ func (p *breakpointSet) ruleMatchesTool(r *compiledRule, tool string) bool {
 	return false
 }
 
-// firstMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
-// returned first, as a breakpoint with only a name. stopped reports whether the call is stopped. p.mu must not be held.
-func (p *breakpointSet) firstMatchingBreakpoint(ctx context.Context, k *runningCall, phase Phase, r *Outcome) (hit *compiledBreakpoint, stopped bool) {
-	if n := p.usePauseOfFirstStoppingRule(ctx, k, phase, r); n != nil {
+// takeMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
+// returned first, as a breakpoint with only a name, and loses one of its pauses. stopped reports whether the call is stopped.
+// p.mu must not be held.
+func (p *breakpointSet) takeMatchingBreakpoint(ctx context.Context, call *runningCall, phase Phase, callOutcome *Outcome) (hit *compiledBreakpoint, stopped bool) {
+	if n := p.usePauseOfFirstStoppingRule(ctx, call, phase, callOutcome); n != nil {
 		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()
-	hits := p.breakpointsForTool(k.data.MethodName)
+	hits := p.breakpointsForTool(call.data.MethodName)
 	for i, b := range hits {
 		b := *b
 		hits[i] = &b
 	}
 	fallback := p.defaultBehavior
 	p.mu.Unlock()
-	failed := r != nil && r.Failed
+	failed := callOutcome != nil && callOutcome.Failed
 	for _, b := range hits {
 		if b.when != nil {
-			ok, err := p.evaluateCondition(ctx, b.when, k, phase, r)
+			ok, err := p.evaluateCondition(ctx, b.when, call, phase, callOutcome)
 			p.mu.Lock()
 			if own := p.findBreakpoint(b.Name); own != nil && err != nil { // b is a copy
 				own.ConditionError = err.Error()

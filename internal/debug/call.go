@@ -41,8 +41,9 @@ type runningCalls struct {
 	totalBytes int                   // size of the values in byID
 }
 
-// add stores a call. It then drops the oldest calls until the number of calls and the size of their values are within the limits.
-func (c *runningCalls) add(k *runningCall) {
+// addAndDropOldest stores a call. It then drops the oldest calls until the number of calls and the size of their values are within
+// the limits.
+func (c *runningCalls) addAndDropOldest(k *runningCall) {
 	k.size = callOverheadBytes + k.data.sizeInBytes()
 	c.totalBytes += k.size
 	c.byID[k.data.CallID] = k
@@ -153,31 +154,31 @@ func stopAndClearTimer(t **time.Timer) {
 }
 
 // evaluateCondition evaluates a condition. If the evaluation fails, it returns false and the error.
-func (c *hubState) evaluateCondition(ctx context.Context, when *eval.Program, k *runningCall, phase Phase, r *Outcome) (bool, error) {
+func (c *hubState) evaluateCondition(ctx context.Context, condition *eval.Program, call *runningCall, phase Phase, outcome *Outcome) (bool, error) {
 	c.mu.Lock()
-	data := k.data
+	data := call.data
 	c.mu.Unlock()
 	// Cancelling ctx must not change the value. The evaluation ends anyway, because its number of steps is limited.
-	ok, err := when.Bool(context.WithoutCancel(ctx), c.expressionVariables(k, data, phase, r))
+	ok, err := condition.Bool(context.WithoutCancel(ctx), c.expressionVariables(call, data, phase, outcome))
 	return err == nil && ok, err
 }
 
-func (c *hubState) expressionVariables(k *runningCall, d CallData, phase Phase, r *Outcome) map[string]any {
+func (c *hubState) expressionVariables(call *runningCall, data CallData, phase Phase, outcome *Outcome) map[string]any {
 	c.mu.Lock()
-	vars := maps.Clone(k.vars)
+	vars := maps.Clone(call.vars)
 	c.mu.Unlock()
 	m := map[string]any{
-		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
-		"input": decodeJSONForExpressions(d.Input()), "result": nil, "error": nil,
+		"tool": data.MethodName, "phase": string(phase), "session": data.SessionID, "vars": vars,
+		"input": decodeJSONForExpressions(data.Input()), "result": nil, "error": nil,
 		"call": map[string]any{
-			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
-			"site": decodeJSONForExpressions(d.CallSite), "breakpoint": d.Breakpoint,
+			"id": data.CallID, "client": string(data.Client), "tool_use_id": data.ToolUseID, "started_at": data.StartedAt,
+			"site": decodeJSONForExpressions(data.CallSite), "breakpoint": data.Breakpoint,
 		},
 	}
-	if r != nil {
-		m["result"] = decodeJSONForExpressions(r.Result)
-		if r.Failed {
-			m["error"] = decodeJSONForExpressions(r.Exception)
+	if outcome != nil {
+		m["result"] = decodeJSONForExpressions(outcome.Result)
+		if outcome.Failed {
+			m["error"] = decodeJSONForExpressions(outcome.Exception)
 		}
 	}
 	return m

@@ -103,8 +103,8 @@ type ForeignCaller struct {
 	Lease time.Duration
 }
 
-// StartedCall is the hub's response to the start of a call.
-type StartedCall struct {
+// CallStartResponse is the hub's response to the start of a call.
+type CallStartResponse struct {
 	CallID string
 	// PauseID is set if the call is stopped; Wait returns the decision.
 	PauseID string
@@ -129,8 +129,8 @@ type Outcome struct {
 	ExtraFields any
 }
 
-// Completion is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.
-type Completion struct {
+// CompletionReport is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.
+type CompletionReport struct {
 	CallID, Session, ToolUseID string
 	Outcome
 }
@@ -144,7 +144,7 @@ type Decision struct {
 	Type, Message string // for raise: type and message of the exception
 	Tool          string // for replace: canonical name of the tool that runs
 	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
-	// only a [ScenarioBreakpointGate] sets it. Both are empty if the call was not stopped.
+	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage

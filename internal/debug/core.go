@@ -241,10 +241,10 @@ func (c *hubState) Subscribe(queueLength int) *Subscription {
 func (s *Subscription) Close() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.hub.unsubscribe(s)
+	s.hub.unsubscribeLocked(s)
 }
 
-func (c *hubState) unsubscribe(s *Subscription) {
+func (c *hubState) unsubscribeLocked(s *Subscription) {
 	if _, ok := c.observers[s]; ok {
 		delete(c.observers, s)
 		close(s.c)

@@ -70,7 +70,7 @@ func setBreakpoint(tb testing.TB, h *Hub, c BreakpointSettings) {
 }
 
 // startCall starts a call of claudeless's own kind of caller.
-func startCall(tb testing.TB, h *Hub, tool, input string) StartedCall {
+func startCall(tb testing.TB, h *Hub, tool, input string) CallStartResponse {
 	tb.Helper()
 	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
@@ -163,18 +163,18 @@ func TestBehaviors(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
 		}
 	}
-	if got := h.BreakpointSet.Default(); got != BehaviorStop { // S33
+	if got := h.BreakpointSet.DefaultBehavior(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
 	for word, want := range map[string]StopBehavior{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
-		if got, err := h.BreakpointSet.SetDefault(word); err != nil || got != want || h.BreakpointSet.Default() != want {
+		if got, err := h.BreakpointSet.SetDefaultBehavior(word); err != nil || got != want || h.BreakpointSet.DefaultBehavior() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
 	}
-	before := h.BreakpointSet.Default()
+	before := h.BreakpointSet.DefaultBehavior()
 	for _, word := range []string{"yield", "nonsense", ""} { // S37
-		if _, err := h.BreakpointSet.SetDefault(word); code(err) != CodeInvalidBehavior || h.BreakpointSet.Default() != before {
-			t.Errorf("%q: %v, default %v", word, err, h.BreakpointSet.Default())
+		if _, err := h.BreakpointSet.SetDefaultBehavior(word); code(err) != CodeInvalidBehavior || h.BreakpointSet.DefaultBehavior() != before {
+			t.Errorf("%q: %v, default %v", word, err, h.BreakpointSet.DefaultBehavior())
 		}
 	}
 }

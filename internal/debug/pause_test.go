@@ -109,7 +109,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID}); err != nil {
+	if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID}); err != nil {
 		t.Fatal(err)
 	}
 	calls, err := h.Records.Calls("", nil)
@@ -139,7 +139,7 @@ func TestDeniedByHook(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: tt.action}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
 		if err != nil || (id != "") != tt.again {
 			t.Errorf("%s %s: pause %q, %v", tt.client, tt.action, id, err)
 		}
@@ -170,7 +170,7 @@ func TestAfter(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("go"), After: new("stop_exception")})
 	complete := func(o Outcome) string {
 		b := startCall(t, h, "Bash", `{}`)
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: o})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: o})
 		if err != nil || id == "" {
 			t.Fatalf("pause %q, %v", id, err)
 		}
@@ -277,7 +277,7 @@ func TestRecordTellsThePause(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID}); err != nil {
 			t.Fatal(err)
 		}
 		all, err := h.Records.Calls("", nil)

@@ -33,8 +33,8 @@ type callRecordStore struct {
 	keptRecords       []*Record
 }
 
-// addAndDropOldest stores a record, drops the oldest ones beyond the limits, and notifies observers; r.mu must be held.
-func (r *callRecordStore) addAndDropOldest(rec *Record) {
+// storeAndPublishLocked stores a record, drops the oldest ones beyond the limits, and notifies observers; r.mu must be held.
+func (r *callRecordStore) storeAndPublishLocked(rec *Record) {
 	for _, b := range r.breakpoints.breakpointsForTool(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
@@ -57,8 +57,9 @@ func (r *callRecordStore) newestUpToMaxOldestFirst() []*Record {
 	return r.keptRecords[max(0, len(r.keptRecords)-r.maxRecords):]
 }
 
-// storeOutcomeValues fills in the display form of an outcome and stores its values.
-func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
+// storeResultAndFillException stores the result of an outcome and sets ResultCID. If the call failed, it fills in a missing
+// Exception from the error.
+func storeResultAndFillException(store *cas.Store, o Outcome) (Outcome, error) {
 	if o.ResultCID == "" && len(o.Result) > 0 {
 		cid, canonical, err := store.PutJSON(o.Result)
 		if canonical == nil {
@@ -89,7 +90,7 @@ func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
 		rec.Status, rec.Exception = "exception", o.Exception
 	}
 	k.record = recordWithLargeValuesTruncated(rec)
-	r.addAndDropOldest(k.record)
+	r.storeAndPublishLocked(k.record)
 }
 
 func recordWithLargeValuesTruncated(rec Record) *Record {
@@ -115,7 +116,7 @@ func (r *callRecordStore) AddRecord(record Record) {
 	}
 	rec.StartedAt = cmp.Or(rec.StartedAt, now)
 	rec.CompletedAt = cmp.Or(rec.CompletedAt, now)
-	r.addAndDropOldest(rec)
+	r.storeAndPublishLocked(rec)
 }
 
 // Calls returns the newest limit records of a tool; an empty tool means all. A nil limit means DefaultRecordLimit.
@@ -154,8 +155,8 @@ type HistoryEntry struct {
 	CompletedAt  float64 `json:"completed_at"`
 }
 
-// History returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
-func (r *callRecordStore) History(name string, limit int) []HistoryEntry {
+// BreakpointHistory returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
+func (r *callRecordStore) BreakpointHistory(breakpoint string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []HistoryEntry{}
@@ -163,7 +164,7 @@ func (r *callRecordStore) History(name string, limit int) []HistoryEntry {
 		if limit > 0 && len(out) == limit {
 			break
 		}
-		if slices.Contains(rec.breakpoints, name) {
+		if slices.Contains(rec.breakpoints, breakpoint) {
 			out = append(out, HistoryEntry{ID: rec.CallID, FunctionName: rec.MethodName, CallData: *rec, CompletedAt: rec.CompletedAt})
 		}
 	}

@@ -48,7 +48,7 @@ func TestCalls(t *testing.T) {
 		if i == 149 {
 			o = Outcome{Failed: true, Error: "boom", ErrorType: "OSError"}
 		}
-		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: o}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestHistory(t *testing.T) {
 	h := newHub(t)
 	run := func(tool string) {
 		b := startCall(t, h, tool, `{}`)
-		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{Session: "s1", ToolUseID: "tu"}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{Session: "s1", ToolUseID: "tu"}); err != nil {
 			t.Fatal(err)
 		}
 		_ = b
@@ -93,11 +93,11 @@ func TestHistory(t *testing.T) {
 	run("Bash")
 	run("Read")
 	run("Bash")
-	got := h.Records.History("B*", 0)
+	got := h.Records.BreakpointHistory("B*", 0)
 	if len(got) != 2 || got[0].CompletedAt < got[1].CompletedAt || got[0].FunctionName != "Bash" {
 		t.Errorf("%+v", got)
 	}
-	if got := h.Records.History("B*", 1); len(got) != 1 {
+	if got := h.Records.BreakpointHistory("B*", 1); len(got) != 1 {
 		t.Errorf("limit 1: %d", len(got))
 	}
 }
@@ -192,7 +192,7 @@ func TestEvents(t *testing.T) {
 	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
+	after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestEvents(t *testing.T) {
 	}
 	two.Close() // S104 S106
 	two.Close() // S107
-	h.BreakpointSet.SetDefault("go")
+	h.BreakpointSet.SetDefaultBehavior("go")
 	one.Close()
 	var got []Event
 	for e := range one.C {
@@ -362,7 +362,7 @@ func TestChangedValues(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, c.before); err != nil {
 			t.Fatal(err)
 		}
-		after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
+		after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +394,7 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 			if !complete {
 				continue
 			}
-			if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
+			if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

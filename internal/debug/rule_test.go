@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.BreakpointSet.SetDefault("go"); err != nil {
+	if _, err := h.BreakpointSet.SetDefaultBehavior("go"); err != nil {
 		t.Fatal(err)
 	}
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("stop"), After: new("stop")})
@@ -64,7 +64,7 @@ func TestRules(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ScriptedGateOptions configure a ScenarioBreakpointGate. Breakpoints and Now must be set.
+// ScriptedGateOptions configure a ScriptedGate. Breakpoints and Now must be set.
 type ScriptedGateOptions struct {
 	Breakpoints []scenarios.Breakpoint // breakpoints of a loaded or compiled scenario
 	Now         func() time.Time
@@ -21,15 +21,15 @@ type ScriptedGateOptions struct {
 	Resolve func(ctx context.Context, name string) string
 }
 
-// ScenarioBreakpointGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
-type ScenarioBreakpointGate struct {
+// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
+type ScriptedGate struct {
 	hub                          *Hub
 	resolveTool                  func(context.Context, string) string
 	scenarioBreakpointByRuleName map[string]*scenarios.Breakpoint
 }
 
 // NewScriptedGate returns a gate that decides about tool calls as the scenario's breakpoints say. Close also closes its hub.
-func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
+func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	if o.Now == nil {
 		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")
 	}
@@ -42,13 +42,13 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &ScenarioBreakpointGate{hub: hub, resolveTool: o.Resolve, scenarioBreakpointByRuleName: map[string]*scenarios.Breakpoint{}}
+	g := &ScriptedGate{hub: hub, resolveTool: o.Resolve, scenarioBreakpointByRuleName: map[string]*scenarios.Breakpoint{}}
 	if g.resolveTool == nil {
 		g.resolveTool = func(_ context.Context, name string) string { return name }
 	}
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
-		name := b.PositionText()
+		name := b.SourcePosition()
 		if _, taken := g.scenarioBreakpointByRuleName[name]; taken { // several breakpoints are on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
@@ -66,10 +66,10 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
 }
 
 // Close closes the hub.
-func (g *ScenarioBreakpointGate) Close() { g.hub.Close() }
+func (g *ScriptedGate) Close() { g.hub.Close() }
 
 // FailedConditionWarnings returns one message for each condition that could not be evaluated.
-func (g *ScenarioBreakpointGate) FailedConditionWarnings() []string {
+func (g *ScriptedGate) FailedConditionWarnings() []string {
 	var all []string
 	for _, r := range g.hub.BreakpointSet.Rules() {
 		if r.ConditionError != "" {
@@ -81,17 +81,17 @@ func (g *ScenarioBreakpointGate) FailedConditionWarnings() []string {
 
 // HasLimitedRule reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
 // run in sequence, because their order decides which calls are paused.
-func (g *ScenarioBreakpointGate) HasLimitedRule(tool string) bool {
+func (g *ScriptedGate) HasLimitedRule(tool string) bool {
 	return g.hub.BreakpointSet.HasRuleWithPauseLimit(tool)
 }
 
 // Register adds toolsForNameResolution, so that "server/tool" names can be resolved.
-func (g *ScenarioBreakpointGate) Register(ctx context.Context, toolsForNameResolution []protocol.Tool) error {
+func (g *ScriptedGate) Register(ctx context.Context, toolsForNameResolution []protocol.Tool) error {
 	return g.hub.Register(ctx, toolsForNameResolution)
 }
 
 // BeforeCall pauses a call that is about to run, if a breakpoint matches it, and returns what happens to the call.
-func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
+func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := g.hub.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
@@ -101,8 +101,8 @@ func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string
 }
 
 // AfterCall pauses a call that has run, if a breakpoint matches it, and returns what happens to the result.
-func (g *ScenarioBreakpointGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, Completion{CallID: callID, Outcome: o})
+func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
+	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
@@ -110,7 +110,7 @@ func (g *ScenarioBreakpointGate) AfterCall(ctx context.Context, callID string, o
 }
 
 // answerPauseFromScenario answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
-func (g *ScenarioBreakpointGate) answerPauseFromScenario(ctx context.Context, pauseID string) (Decision, error) {
+func (g *ScriptedGate) answerPauseFromScenario(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {
 		return Decision{}, err
@@ -131,7 +131,7 @@ func (g *ScenarioBreakpointGate) answerPauseFromScenario(ctx context.Context, pa
 	return d, err
 }
 
-func (g *ScenarioBreakpointGate) fillResumeRequestFromBreakpoint(ctx context.Context, scenarioBreakpoint *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
+func (g *ScriptedGate) fillResumeRequestFromBreakpoint(ctx context.Context, scenarioBreakpoint *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
 	names, err := g.hub.Variables(pauseID)
 	if err != nil {
 		return ResumeRequest{}, err

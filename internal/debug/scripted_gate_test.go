@@ -32,7 +32,7 @@ func (scriptTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Re
 }
 
 // newGate creates a gate from the breakpoints of a scenario file.
-func newGate(t *testing.T, file string) *ScenarioBreakpointGate {
+func newGate(t *testing.T, file string) *ScriptedGate {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(file), scenarios.LoadOptions{})
 	if err != nil {

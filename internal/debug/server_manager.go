@@ -88,7 +88,7 @@ func invalidServerNameError(name string) error {
 // Start connects the configured servers and returns when each is connected or has failed. ctx bounds only the waiting.
 func (m *ServerManager) Start(ctx context.Context) error {
 	err := m.mcp.Start(ctx)
-	m.currentStatuses()
+	m.refreshStatuses()
 	return err
 }
 
@@ -117,7 +117,7 @@ type ExternalServer struct {
 // Servers lists the servers in the order of their configuration.
 func (m *ServerManager) Servers() []ExternalServer {
 	all := []ExternalServer{}
-	for _, s := range m.currentStatuses() {
+	for _, s := range m.refreshStatuses() {
 		all = append(all, m.externalServerOf(s))
 	}
 	return all
@@ -162,8 +162,8 @@ func (m *ServerManager) externalStatus(s mcp.ServerStatus) string {
 	}
 }
 
-// currentStatuses returns the state of each server and updates m.connected.
-func (m *ServerManager) currentStatuses() []mcp.ServerStatus {
+// refreshStatuses returns the state of each server, and updates m.connectedSince and m.everConnected.
+func (m *ServerManager) refreshStatuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +181,7 @@ func (m *ServerManager) currentStatuses() []mcp.ServerStatus {
 }
 
 func (m *ServerManager) findServer(name string) (mcp.ServerStatus, bool) {
-	all := m.currentStatuses()
+	all := m.refreshStatuses()
 	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
 	if i < 0 {
 		return mcp.ServerStatus{}, false
@@ -248,7 +248,7 @@ func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
 		return NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Disconnect(ctx, name)
-	m.currentStatuses()
+	m.refreshStatuses()
 	m.hub.PublishChange(TopicExternalMCPServers)
 	return err
 }
@@ -283,7 +283,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 		}
 	}
 	all := []ExternalTool{}
-	for _, s := range m.currentStatuses() {
+	for _, s := range m.refreshStatuses() {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}

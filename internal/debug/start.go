@@ -11,19 +11,19 @@ import (
 
 // Start reports a call that is about to run. If a breakpoint stops the call, Start opens a pause and returns its id
 // without waiting for the decision.
-func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
+func (h *Hub) Start(ctx context.Context, c Call) (CallStartResponse, error) {
 	if c.Tool == "" {
-		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
+		return CallStartResponse{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
 	k, err := h.newCallWithStoredInput(c)
 	if err != nil {
-		return StartedCall{}, err
+		return CallStartResponse{}, err
 	}
 	if err := h.assignIDAndStoreRunningCall(k); err != nil {
-		return StartedCall{}, err
+		return CallStartResponse{}, err
 	}
-	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.BreakpointSet.firstMatchingBreakpoint(ctx, k, PhaseBefore, nil)
+	begun := CallStartResponse{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
+	hit, stopped := h.BreakpointSet.takeMatchingBreakpoint(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
@@ -32,7 +32,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	switch {
 	case stopped && (h.closed || len(h.pauses.openPauses) >= maxOpenPauses):
 		h.calls.remove(k)
-		return StartedCall{}, NewError(CodeLimit, "too many paused calls")
+		return CallStartResponse{}, NewError(CodeLimit, "too many paused calls")
 	case stopped:
 		begun.PauseID = h.openPauseLocked(k, PhaseBefore, hit.Name, nil).id
 	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionRunOtherTool):
@@ -51,7 +51,7 @@ func (h *Hub) assignIDAndStoreRunningCall(k *runningCall) error {
 	k.data.Signature = cmp.Or(k.data.Signature, h.functions[k.data.MethodName].Signature)
 	k.data.StartedAt = unixSeconds(h.options.Now())
 	k.data.CallID = h.newCallID(k.data.StartedAt)
-	h.calls.add(k)
+	h.calls.addAndDropOldest(k)
 	return nil
 }
 
@@ -102,8 +102,8 @@ func (h *Hub) Running() []CallData {
 // RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call after it has run, the
 // result is the id of the new pause; otherwise it is empty. An unknown call is not an error: older clients complete calls
 // that started before the server was restarted.
-func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion Completion) (pauseIDOrEmpty string, err error) {
-	r, err := storeOutcomeValues(h.store, completion.Outcome)
+func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion CompletionReport) (pauseIDOrEmpty string, err error) {
+	r, err := storeResultAndFillException(h.store, completion.Outcome)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +111,7 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 	if k == nil || k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise) {
 		return "", nil
 	}
-	hit, stopped := h.BreakpointSet.firstMatchingBreakpoint(ctx, k, PhaseAfterCall, &r)
+	hit, stopped := h.BreakpointSet.takeMatchingBreakpoint(ctx, k, PhaseAfterCall, &r)
 	if !stopped {
 		return "", nil
 	}
@@ -124,7 +124,7 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 }
 
 // recordOutcomeAndRemoveCall records the outcome of a call; nil means the call is unknown.
-func (h *Hub) recordOutcomeAndRemoveCall(c Completion, r Outcome) *runningCall {
+func (h *Hub) recordOutcomeAndRemoveCall(c CompletionReport, r Outcome) *runningCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.CallID = cmp.Or(c.CallID, h.calls.byToolUse[toolUseKey{c.Session, c.ToolUseID}])
@@ -152,7 +152,7 @@ func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) 
 
 // AfterCall calls [Hub.RecordCallOutcomeAndPauseIfStopped] and waits for the decision.
 func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := h.RecordCallOutcomeAndPauseIfStopped(ctx, Completion{CallID: callID, Outcome: o})
+	pauseID, err := h.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}

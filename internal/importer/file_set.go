@@ -258,12 +258,12 @@ func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText s
 		}
 		if last == nil && s.isAboutToolsCallsOrFiles() {
 			last = s
-			b.WriteString(keepEditedSections(mergedFile, byKey, had, &notes))
+			b.WriteString(keepRemainingEditedSections(mergedFile, byKey, had, &notes))
 		}
 		b.WriteString(s.text())
 	}
 	if last == nil {
-		b.WriteString(keepEditedSections(mergedFile, byKey, had, &notes))
+		b.WriteString(keepRemainingEditedSections(mergedFile, byKey, had, &notes))
 	}
 	return b.String(), notes
 }
@@ -272,7 +272,7 @@ func (s *sectionWithBodyDigest) isAboutToolsCallsOrFiles() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.titleWordAndNumber, word) })
 }
 
-func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest, order []sectionWithBodyDigest, notes *[]string) string {
+func keepRemainingEditedSections(name string, remaining map[string]*sectionWithBodyDigest, order []sectionWithBodyDigest, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]

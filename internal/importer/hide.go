@@ -135,7 +135,7 @@ func (h *Redactor) redactMessages(messages []*session.Message) {
 		h.redactTexts(m)
 		for i := range m.Blocks {
 			if c := m.Blocks[i].Call; c != nil {
-				h.redactInputAndResult(c)
+				h.redactCall(c)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (h *Redactor) redactTexts(m *session.Message) {
 	}
 }
 
-func (h *Redactor) redactInputAndResult(c *session.Call) {
+func (h *Redactor) redactCall(c *session.Call) {
 	h.currentPlace = c.At
 	c.Tool, c.Input = h.redact.String(c.Tool), h.redact.JSON(c.Input)
 	if c.Result != nil {

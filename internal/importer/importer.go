@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return out, err
 	}
 	defer k.Discard()
-	if err := buildScenario(o, k, sessions, &out); err != nil {
+	if err := redactAndWriteScenario(o, k, sessions, &out); err != nil {
 		return out, err
 	}
 	if out.Leaks = k.SecretsFoundSoFar(); len(out.Leaks) > 0 {
@@ -132,7 +132,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
+func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
 	var typed []string
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
@@ -252,7 +252,7 @@ func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelTe
 	}
 	for i, result := range w.results {
 		if before, behind, ok := strings.Cut(modelText, result); ok && len(result) >= minBytesOfResultReplacedByReference {
-			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
+			return tomltext.Quote(asTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + asTemplate(behind))
 		}
 	}
 	return quoteScenarioText(modelText)
@@ -311,10 +311,10 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			}
 		}
 	}
-	return w.writeConfig(servers)
+	return w.writeFixtureAndConfigFiles(servers)
 }
 
-func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) error {
+func (w *scenarioWriter) writeFixtureAndConfigFiles(servers map[string]*clone.RecordedServer) error {
 	type entry struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
@@ -324,7 +324,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 	}{map[string]entry{}}
 	names := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		data, err := clone.WriteFixture(*servers[name])
+		data, err := clone.EncodeFixture(*servers[name])
 		if err != nil {
 			return fmt.Errorf("creating the fixture of the MCP server %q: %w", name, err)
 		}

@@ -156,7 +156,7 @@ func TestTruncate(t *testing.T) {
 		4: "abc" + truncationMark + "3 bytes; --big keeps them]", // not half a character
 		5: "abcé" + truncationMark + "2 bytes; --big keeps them]",
 	} {
-		if diff := cmp.Diff(want, Truncate("abcéde", most)); diff != "" {
+		if diff := cmp.Diff(want, TruncateWithNote("abcéde", most)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", most, diff)
 		}
 	}

@@ -25,8 +25,8 @@ type patternChooser struct {
 	index         *suffixarray.Index // index of all distinct prompts; nil if they are too long, and only words are compared
 }
 
-func newPatternChooser(prompts, rivals []string, exact bool) *patternChooser {
-	p := &patternChooser{prompts: prompts, rivalPatterns: rivals, exact: exact, words: map[string]int{}}
+func newPatternChooser(prompts, rivalPatterns []string, exact bool) *patternChooser {
+	p := &patternChooser{prompts: prompts, rivalPatterns: rivalPatterns, exact: exact, words: map[string]int{}}
 	var all []byte
 	known := map[string]bool{}
 	for _, text := range prompts {
@@ -190,12 +190,13 @@ func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
 }
 
 // quoteScenarioText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
-func quoteScenarioText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
+func quoteScenarioText(s string) string { return tomltext.Quote(asTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
-// escapeTemplate escapes a text so that the scenario reproduces it exactly.
-func escapeTemplate(s string) string { return templateReplacer.Replace(s) }
+// asTemplate returns a template that yields a text: it escapes braces, and directory placeholders become {{ cwd }} or
+// {{ env.HOME }}.
+func asTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
@@ -261,7 +262,7 @@ func jsonAsInlineTOML(raw json.RawMessage) (s string, ok bool) {
 	case "string":
 		var s string
 		err := json.Unmarshal(raw, &s)
-		return oneLineTOMLString(escapeTemplate(s)), err == nil
+		return oneLineTOMLString(asTemplate(s)), err == nil
 	case "boolean":
 		return string(raw), true
 	case "number":

@@ -139,7 +139,7 @@ func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Ca
 		name, content := p.replayPathAndContentOfRecordedFile(in.Path)
 		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && fileContainsAllLinesOfGrepResult(r.Text, *content)
 	case "Bash":
-		show, file, ok := parseFileView(in.Command)
+		show, file, ok := parseFilePrintingCommand(in.Command)
 		if !ok {
 			return "", "", false
 		}
@@ -158,10 +158,10 @@ type filePrintingCommand struct {
 	lineCount  int    // how many lines are printed: the first ones, or the last ones if negative; 0 means all
 }
 
-func parseFileView(line string) (s filePrintingCommand, file string, ok bool) {
-	words := strings.Split(line, " ")
+func parseFilePrintingCommand(commandLine string) (s filePrintingCommand, file string, ok bool) {
+	words := strings.Split(commandLine, " ")
 	last := len(words) - 1
-	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
+	if last < 1 || strings.ContainsAny(commandLine, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
 		return s, "", false
 	}
 	s.headOrTail, file = strings.Join(words[:last], " ")+" ", words[last]

@@ -195,7 +195,7 @@ type comparableSessionEvent struct {
 }
 
 func collectComparableSessionEvents(sessions []*session.Session, placeholdersByPath map[string]string, o CompareOptions) []comparableSessionEvent {
-	t := eventCollector{normaliser: parity.New(placeholdersByPath), o: o}
+	t := eventCollector{normaliser: parity.NewNormaliser(placeholdersByPath), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.IsNotice { // a notification may come in its own turn or in the current one
@@ -267,12 +267,12 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text, which must be longer, to at most maxBytes bytes and appends the number of omitted bytes.
-func Truncate(s string, maxBytes int) string {
+// TruncateWithNote cuts a text, which must be longer, to at most maxBytes bytes and appends the number of omitted bytes.
+func TruncateWithNote(s string, maxBytes int) string {
 	return strings.ToValidUTF8(s[:maxBytes], "") + truncationMark + strconv.Itoa(len(s)-maxBytes) + " bytes; --big keeps them]"
 }
 
-// truncationMark begins the note that [Truncate] appends.
+// truncationMark begins the note that [TruncateWithNote] appends.
 const truncationMark = "\n[import left out the other "
 
 // ScriptedErrorTextOfDeniedTool returns the error that the scenario scripts for a tool whose calls were denied in the

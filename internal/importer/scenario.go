@@ -44,7 +44,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	for _, s := range sessions {
 		w.writeSession(s)
 	}
-	if w.writeTools(); len(w.toml.Bytes()) > 0 {
+	if w.writeToolExecution(); len(w.toml.Bytes()) > 0 {
 		w.writeBufferedTOMLAsSection("tools that ran, and calls that were denied")
 	}
 	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
@@ -276,7 +276,7 @@ func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 		key, value, _ := w.plans.inputOfCallReadingOneImportedFile(c)
 		input = withInputValue(input, key, value)
 	}
-	w.toml.WriteRaw("input = " + w.inputTOML(input) + "\n")
+	w.toml.WriteRaw("input = " + w.inlineOrFileReferenceTOMLOfInput(input) + "\n")
 	if how == replayCallWithRecordedResult {
 		w.toml.WriteRaw("result = " + w.inlineOrFileReferenceTOMLOfResult(c.Result.Text) + "\n")
 		if c.Result.IsError {
@@ -315,7 +315,7 @@ func (w *scenarioWriter) truncateToolResultUnlessKeepingBigOnes(toolResultText s
 	if w.options.KeepBigResults || len(toolResultText) <= maxImportedToolResultBytes {
 		return toolResultText
 	}
-	return Truncate(toolResultText, maxImportedToolResultBytes)
+	return TruncateWithNote(toolResultText, maxImportedToolResultBytes)
 }
 
 func withInputValue(input json.RawMessage, key, value string) json.RawMessage {
@@ -330,8 +330,9 @@ func withInputValue(input json.RawMessage, key, value string) json.RawMessage {
 	return input
 }
 
-// inputTOML returns the input of a call. Values that TOML cannot express are stored in a separate file.
-func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
+// inlineOrFileReferenceTOMLOfInput returns the input of a call in TOML. An input with a value that TOML cannot express is written
+// to a separate file.
+func (w *scenarioWriter) inlineOrFileReferenceTOMLOfInput(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
@@ -364,7 +365,7 @@ func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {
 	}
 }
 
-func (w *scenarioWriter) writeTools() {
+func (w *scenarioWriter) writeToolExecution() {
 	names := slices.Sorted(maps.Keys(w.plans.ran))
 	if len(names)+len(w.plans.denied) == 0 {
 		return

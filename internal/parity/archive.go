@@ -108,7 +108,7 @@ func (c *Case) fillFromArchiveFile(file *archiveFile) (problems diag.List) {
 		c.Scenario, c.ScenarioLine = file.data, file.line
 		s, err := scenarios.Parse(c.Dir+"/scenario.toml", file.data, scenarios.LoadOptions{})
 		if err == nil {
-			c.findIncomparable(s)
+			c.setIncomparable(s)
 			break
 		}
 		for _, d := range diagnosticsOf(file.name, err) {
@@ -257,8 +257,9 @@ func TextsOfTimeoutProblems(ours, theirs *Recording) (problemTexts []string) {
 	return problemTexts
 }
 
-// CommonRefusal returns the error with which both programs refuse to start; "" means at least one of them starts.
-func CommonRefusal(ours, theirs *Recording) string {
+// RefusalByBothPrograms describes the refusal if both programs refuse to start, with the exit code and the message of the real
+// CLI. It returns "" if at least one of them starts.
+func RefusalByBothPrograms(ours, theirs *Recording) string {
 	if !ours.hasEveryRunFailedBeforeSession() || !theirs.hasEveryRunFailedBeforeSession() {
 		return ""
 	}

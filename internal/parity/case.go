@@ -139,7 +139,7 @@ func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 	}
 	c.Scenario, c.ScenarioLine = src, 1
 	c.Runs, c.Refuses = []CaseRun{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses
-	c.findIncomparable(s)
+	c.setIncomparable(s)
 	return c, nil
 }
 
@@ -150,8 +150,8 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable fills c.Incomparable. It omits MCP servers, because the real CLI runs them, not claudeless serve.
-func (c *Case) findIncomparable(s *scenarios.Scenario) {
+// setIncomparable fills c.Incomparable. It omits MCP servers, because the real CLI runs them, not claudeless serve.
+func (c *Case) setIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {
 			c.Incomparable = append(c.Incomparable, fmt.Sprintf("line %d: %s", d.Pos.Line+c.ScenarioLine-1, d.Message))

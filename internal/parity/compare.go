@@ -11,7 +11,7 @@ import (
 
 // Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: &normaliserPair{New(ours.Paths), New(theirs.Paths)}, indexByKey: map[differenceKey]int{}}
+	c := &comparison{pair: &normaliserPair{NewNormaliser(ours.Paths), NewNormaliser(theirs.Paths)}, indexByKey: map[differenceKey]int{}}
 	c.pair.theirs.next = c.pair.ours.next
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
@@ -83,7 +83,7 @@ type mcpRecordLine struct {
 }
 
 // parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
-// method of the request. Events for which [isSentAfterNotificationStreamReopened] is true are omitted.
+// method of the request. Events for which [isKindSentAfterStreamReopened] is true are omitted.
 func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -106,7 +106,7 @@ func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 		if events[i].kind == "client "+listenMethod {
 			streams[l.Session]++
 		}
-		dropped[i] = streams[l.Session] > 1 && isSentAfterNotificationStreamReopened(events[i].kind)
+		dropped[i] = streams[l.Session] > 1 && isKindSentAfterStreamReopened(events[i].kind)
 	}
 	kept := events[:0]
 	for i, e := range events {
@@ -120,9 +120,9 @@ func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterNotificationStreamReopened reports whether messages of this kind are sent after the client has reopened
+// isKindSentAfterStreamReopened reports whether messages of this kind are sent after the client has reopened
 // the notification stream. The client does so after a second, so only long recordings have these messages.
-func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
+func isKindSentAfterStreamReopened(mcpEventKind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
 		return mcpEventKind == "client "+method || mcpEventKind == "server answer to "+method
 	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
@@ -201,9 +201,9 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.shareParentPlaceholder(b[p[1]].value)
+			c.pair.theirs.reuseParentPlaceholder(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.shareParentPlaceholder(a[p[0]].value)
+			c.pair.ours.reuseParentPlaceholder(a[p[0]].value)
 		default:
 			c.pair.numberIDs(a[p[0]].value, b[p[1]].value, "")
 		}
@@ -223,7 +223,7 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 
 // compareTranscripts compares the session files that have the same name after numbers have replaced ids. Ids that occur
 // only in names are numbered by the age of their files. rank is the order of the tool calls of each side.
-func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
+func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]map[string]int) {
 	left, right := c.pair.ours.namesOfFilesWithUnnumberedIDs(ours.Transcripts), c.pair.theirs.namesOfFilesWithUnnumberedIDs(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
 		c.pair.numberIDs(left[i], right[i], "")
@@ -237,7 +237,7 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 			c.addDifference("transcript", textOrEmpty(inA, name), textOrEmpty(inB, name))
 			continue
 		}
-		c.compareEvents("transcript", moveLastStateLinesToEnd(eventsFrom(x)), moveLastStateLinesToEnd(eventsFrom(y)), rank)
+		c.compareEvents("transcript", keepLastStateLinesAtEnd(eventsFrom(x)), keepLastStateLinesAtEnd(eventsFrom(y)), callOrder)
 	}
 }
 
@@ -266,7 +266,7 @@ func firstTimestampInLines(transcriptLines []json.RawMessage) string {
 }
 
 func (c *comparison) compareValue(path, key string, a, b any) {
-	if word, ok := PlaceholderForValuesOfJSONKey(key); ok && isScalar(a) && isScalar(b) {
+	if word, ok := PlaceholderForValuesOfJSONKey(key); ok && isNonNullScalar(a) && isNonNullScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
 			c.addDifference(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
 		}
@@ -315,7 +315,7 @@ const elementsOnlyOnThisSidePrefix = "only here: "
 
 // compareList compares lists element by element. For lists of scalars, it shows the elements that only one side has.
 func (c *comparison) compareList(path, key string, a, b []any) {
-	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
+	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isNonNullScalar(v) }) {
 		if len(a) != len(b) {
 			c.addDifference(path+"[]", c.pair.ours.formatNormalisedValue(a), c.pair.theirs.formatNormalisedValue(b))
 			return
@@ -351,7 +351,7 @@ func (c *comparison) compareText(path, a, b string) {
 	}
 }
 
-func isScalar(v any) bool {
+func isNonNullScalar(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any, nil:
 		return false

@@ -136,20 +136,20 @@ func firstContentBlockOfEvent(e comparedEvent) map[string]any {
 func stringOrEmpty(value any) string { s, _ := value.(string); return s }
 
 // sortAdjacentResultsByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
-func sortAdjacentResultsByCall(events []comparedEvent, rank map[string]int) {
+func sortAdjacentResultsByCall(events []comparedEvent, callOrder map[string]int) {
 	for i := 0; i < len(events); {
-		group, _ := toolCallOf(events[i])
+		group, _ := callOfResultOrHookInput(events[i])
 		j := i + 1
 		for group != "" && j < len(events) {
-			if next, _ := toolCallOf(events[j]); next != group {
+			if next, _ := callOfResultOrHookInput(events[j]); next != group {
 				break
 			}
 			j++
 		}
 		slices.SortStableFunc(events[i:j], func(a, b comparedEvent) int {
-			_, x := toolCallOf(a)
-			_, y := toolCallOf(b)
-			return rank[x] - rank[y]
+			_, x := callOfResultOrHookInput(a)
+			_, y := callOfResultOrHookInput(b)
+			return callOrder[x] - callOrder[y]
 		})
 		relinkParentsAfterSortingGroup(events[i:j], events[j:])
 		i = j
@@ -178,9 +178,9 @@ func eventMember(e comparedEvent, key string) string {
 	return stringOrEmpty(object[key])
 }
 
-// sortEventsOfParallelAgents sorts the events of parallel agents, if any, by the rank of their calls. The recorded order
+// sortEventsOfParallelAgents sorts the events of parallel agents, if any, by the order of their calls. The recorded order
 // depends on timing, because the real CLI starts the first agent before the rest of the message has arrived.
-func sortEventsOfParallelAgents(events []comparedEvent, rank map[string]int) (hasParallelAgents bool) {
+func sortEventsOfParallelAgents(events []comparedEvent, callOrder map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
 		if id := eventMember(e, "task_id"); e.kind == "system/task_started" {
@@ -210,7 +210,7 @@ func sortEventsOfParallelAgents(events []comparedEvent, rank map[string]int) (ha
 		}
 		if len(begun) > 1 {
 			hasParallelAgents = true
-			slices.SortStableFunc(events[i:j], func(a, b comparedEvent) int { return rank[callOf(a)] - rank[callOf(b)] })
+			slices.SortStableFunc(events[i:j], func(a, b comparedEvent) int { return callOrder[callOf(a)] - callOrder[callOf(b)] })
 		}
 		i = max(j, i+1)
 	}
@@ -237,7 +237,7 @@ func sortAdjacentEvents(events []comparedEvent, belongs func(comparedEvent) bool
 	}
 }
 
-func toolCallOf(e comparedEvent) (group, id string) {
+func callOfResultOrHookInput(e comparedEvent) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
 	case e.kind == "user[tool_result]":
@@ -289,9 +289,9 @@ func KindOfRecordedEvent(rawEvent json.RawMessage) string {
 	return kind
 }
 
-// moveLastStateLinesToEnd moves the last line of each kind of state to the end and removes the others, because the real
+// keepLastStateLinesAtEnd moves the last line of each kind of state to the end and removes the others, because the real
 // CLI repeats such lines at random times.
-func moveLastStateLinesToEnd(transcriptEvents []comparedEvent) []comparedEvent {
+func keepLastStateLinesAtEnd(transcriptEvents []comparedEvent) []comparedEvent {
 	var rest []comparedEvent
 	last := map[string]comparedEvent{}
 	for _, e := range transcriptEvents {

@@ -25,8 +25,8 @@ type Normaliser struct {
 	next  *int // last number given to an id; the two normalisers of a pair share it
 }
 
-// New creates a Normaliser. The paths of directories are replaced by placeholders such as "<cwd>".
-func New(paths map[string]string) *Normaliser {
+// NewNormaliser creates a Normaliser. The paths of directories are replaced by placeholders such as "<cwd>".
+func NewNormaliser(paths map[string]string) *Normaliser {
 	n := &Normaliser{ids: map[string]string{}, next: new(int)}
 	var from []string
 	for p := range paths {
@@ -155,7 +155,7 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 			b.WriteString(separator + strconv.Quote(key) + ":")
 			separator = ","
 			switch word, ok := PlaceholderForValuesOfJSONKey(key); {
-			case !ok || !isScalar(x[key]):
+			case !ok || !isNonNullScalar(x[key]):
 				n.writeValue(b, x[key])
 			case word == "":
 				b.WriteString(n.ID(fmt.Sprint(x[key])))
@@ -223,7 +223,7 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 			p.numberIDs(x[i], y[i], key)
 		}
 	default:
-		if keyed && word == "" && isScalar(a) && isScalar(b) {
+		if keyed && word == "" && isNonNullScalar(a) && isNonNullScalar(b) {
 			p.assignSameNumber(fmt.Sprint(a), fmt.Sprint(b))
 			return
 		}
@@ -243,9 +243,9 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// shareParentPlaceholder is called for a transcript line that only one side has. It replaces the id of this line by the
+// reuseParentPlaceholder is called for a transcript line that only one side has. It replaces the id of this line by the
 // placeholder for the id of the line before it. The next line then seems to follow that earlier line, as on the other side.
-func (n *Normaliser) shareParentPlaceholder(transcriptLine any) {
+func (n *Normaliser) reuseParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)

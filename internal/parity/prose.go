@@ -92,7 +92,7 @@ func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
 	}
-	_, ok := claudecode.BuiltinCommandNamed(name)
+	_, ok := claudecode.PrintModeCommandNamed(name)
 	return ok
 }
 
@@ -190,7 +190,7 @@ func maskDescriptionsOfBuiltInAgents(attachment map[string]any) {
 
 func maskBuiltInSkills(attachment map[string]any) {
 	builtIn := map[string]bool{"schedule": true}
-	for _, skill := range claudecode.BuiltInSkills() {
+	for _, skill := range claudecode.ContextSkillTokens() {
 		builtIn[skill.Name] = true
 	}
 	content, ok := attachment["content"].(string)

@@ -285,7 +285,7 @@ func FormatRecordings(name string, ours, theirs *Recording) string {
 }
 
 func (r *Recording) writeNormalisedLines(b *strings.Builder) {
-	n := New(r.Paths)
+	n := NewNormaliser(r.Paths)
 	stream := func(name string, events []comparedEvent, rank map[string]int) {
 		sortAdjacentResultsByCall(events, rank)
 		for _, e := range events {
@@ -309,7 +309,7 @@ func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	}
 	files := withNumberedFileNames(r.Transcripts, n)
 	for _, name := range sortedKeysOf(files) {
-		stream("transcript "+name, moveLastStateLinesToEnd(eventsFrom(files[name])), rank)
+		stream("transcript "+name, keepLastStateLinesAtEnd(eventsFrom(files[name])), rank)
 	}
 	stream("requests", requestEvents(r.Requests, several), rank)
 	for _, name := range sortedKeysOf(r.Files) {

@@ -107,11 +107,11 @@ func TestRefused(t *testing.T) {
 	} {
 		r := refused()
 		change(r)
-		if got := parity.CommonRefusal(r, refused()) + parity.CommonRefusal(refused(), r); got != "" {
+		if got := parity.RefusalByBothPrograms(r, refused()) + parity.RefusalByBothPrograms(refused(), r); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := parity.CommonRefusal(refused(), refused()); got != want {
+	if got := parity.RefusalByBothPrograms(refused(), refused()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -145,7 +145,7 @@ func TestNormaliser(t *testing.T) {
 		`[1,`:                                           `[1,`,
 		`"/home/me`:                                     `"<home>`,
 	} {
-		n := parity.New(map[string]string{"": "<none>", "/home/me": "<home>", "/home/me/work": "<cwd>"})
+		n := parity.NewNormaliser(map[string]string{"": "<none>", "/home/me": "<home>", "/home/me/work": "<cwd>"})
 		got := strings.NewReplacer(`:<pid>`, `:"<pid>"`, `:<version>`, `:"<version>"`, `:<id 1>`, `:"<id 1>"`, `:<id 2>`, `:"<id 2>"`).Replace(n.JSON(json.RawMessage(in)))
 		if got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)

@@ -63,7 +63,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 		}
 	}
 	used := c.credentials
-	if c.isExpiring() {
+	if c.needsRefresh() {
 		if err := c.requestAndStoreNewToken(ctx, challenge{}); err == nil {
 			used = c.credentials
 		}
@@ -71,8 +71,8 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	return used.authorizationHeader(), nil
 }
 
-// isExpiring reports whether the access token has expired or expires soon, and a refresh token exists.
-func (c *Client) isExpiring() bool {
+// needsRefresh reports whether the access token has expired or expires soon, and a refresh token exists.
+func (c *Client) needsRefresh() bool {
 	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
@@ -192,10 +192,10 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	}
 	c.credentials.Discovery = f.stored
 	if old == "" && c.credentials.RefreshToken == "" {
-		return c.recordTokenlessRefusal(ctx, f)
+		return c.ensureClientAndRecordRefusal(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
-		return c.rewordDiscoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
+		return c.sanitizeOAuthError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
@@ -212,7 +212,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 		}
 		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
-	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.rewordDiscoveryError(err))
+	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.sanitizeOAuthError(err))
 }
 
 func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
@@ -259,7 +259,7 @@ func (c *Client) newMCPGoHandler(f *discovery, id, secret, redirect string, scop
 	cache.base = dpopProofTransport{cache.base, func() *jose.JSONWebKey { return c.credentials.ProofKey }, &c.nonces, c.options.Clock}
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
-		PKCEEnabled: true, TokenStore: saveOnlyTokenStore{c}, HTTPClient: cache.client(),
+		PKCEEnabled: true, TokenStore: saveOnlyTokenStore{c}, HTTPClient: cache.sameOriginClient(),
 		ProtectedResourceMetadataURL: f.stored.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
 	})
 	h.SetBaseURL(cmp.Or(f.resource.Resource, f.stored.Server))
@@ -275,7 +275,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []stri
 	if f.metadata.secretTransmissionMethod() == secretInBody {
 		o.AuthStyle = oauth2.AuthStyleInParams
 	}
-	token, err := requestMachineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.client()), o, f.issuer(), c.options.Clock.Now())
+	token, err := requestMachineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.sameOriginClient()), o, f.issuer(), c.options.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -292,8 +292,8 @@ func (c *Client) ProofTransport(base http.RoundTripper) http.RoundTripper {
 	}, &c.nonces, c.options.Clock}
 }
 
-// rewordDiscoveryError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
-func (c *Client) rewordDiscoveryError(err error) error {
+// sanitizeOAuthError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
+func (c *Client) sanitizeOAuthError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -271,7 +271,7 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 		return "", "", fmt.Errorf("the registration endpoint %q is not a URL", endpoint)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := f.cache.client().Do(req)
+	resp, err := f.cache.sameOriginClient().Do(req)
 	if err != nil {
 		return "", "", err
 	}
@@ -326,8 +326,8 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// client returns an HTTP client that does not follow redirects to other origins, because requests contain secrets.
-func (d documentCache) client() *http.Client {
+// sameOriginClient returns an [http.Client] that does not follow redirects to other origins, because requests contain secrets.
+func (d documentCache) sameOriginClient() *http.Client {
 	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
 		case urlOrigin(req.URL) != urlOrigin(via[0].URL):
@@ -348,7 +348,7 @@ func (d documentCache) fetchDocument(ctx context.Context, address string, target
 		}
 		req.Header.Set("Accept", "application/json")
 		req.Header.Set("Mcp-Protocol-Version", metadataProtocolVersion)
-		resp, err := d.client().Do(req)
+		resp, err := d.sameOriginClient().Do(req)
 		if err != nil {
 			return false, err
 		}
@@ -378,10 +378,10 @@ func excerptOfResponse(text []byte) string {
 	return s
 }
 
-// wellKnownURL returns ORIGIN/.well-known/NAME with the origin of u, followed by the path of u if inserted is true.
-func wellKnownURL(u *url.URL, name string, inserted bool) string {
+// wellKnownURL returns ORIGIN/.well-known/NAME with the origin of u, followed by the path of u if withPath is true.
+func wellKnownURL(u *url.URL, name string, withPath bool) string {
 	at := urlOrigin(u) + "/.well-known/" + name
-	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
+	if path := strings.TrimSuffix(u.EscapedPath(), "/"); withPath {
 		at += path
 	}
 	return at
@@ -402,9 +402,9 @@ func hideURLPath(rawURL string) string {
 func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // resourceCoversServer reports whether a resource has the origin of a server, and the path of the server or a prefix of it.
-func resourceCoversServer(resource, addressed string) bool {
+func resourceCoversServer(resource, serverURL string) bool {
 	r, err := url.Parse(resource)
-	a, err2 := url.Parse(addressed)
+	a, err2 := url.Parse(serverURL)
 	if err != nil || err2 != nil || urlOrigin(r) != urlOrigin(a) {
 		return false
 	}

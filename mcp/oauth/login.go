@@ -44,17 +44,17 @@ const loginTimeout = 5 * time.Minute
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.discoverForLogin(ctx, challenge{})
+	_, err := c.forgetRefusalAndDiscover(ctx, challenge{})
 	return err
 }
 
-// discoverForLogin discovers the authorization server, and forgets an earlier refusal of the MCP server.
-func (c *Client) discoverForLogin(ctx context.Context, ch challenge) (*discovery, error) {
+// forgetRefusalAndDiscover discovers the authorization server, and forgets an earlier refusal of the MCP server.
+func (c *Client) forgetRefusalAndDiscover(ctx context.Context, ch challenge) (*discovery, error) {
 	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
 		return nil, err
 	}
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
-	return f, c.rewordDiscoveryError(err)
+	return f, c.sanitizeOAuthError(err)
 }
 
 // SavedRedirectURI returns the redirect URI that is registered for the stored client; empty means none.
@@ -76,7 +76,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := parseChallenge(challengeHeader)
-	f, err := c.discoverForLogin(ctx, ch)
+	f, err := c.forgetRefusalAndDiscover(ctx, ch)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	scopes := c.scopesToRequest(f, ch)
 	id, secret, err := c.findOrRegisterClient(ctx, f, redirectURI, scopes)
 	if err != nil {
-		return nil, c.rewordDiscoveryError(err)
+		return nil, c.sanitizeOAuthError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
 		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // another authorization server or key needs other tokens
@@ -112,7 +112,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
 	l.URL = orderParametersAsRealCLI(l.URL)
-	return l, c.rewordDiscoveryError(err)
+	return l, c.sanitizeOAuthError(err)
 }
 
 // orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI
@@ -137,7 +137,7 @@ func orderParametersAsRealCLI(authorizationURL string) string {
 }
 
 // LoginAsClient logs in as the configured client itself, without a user. It does nothing, and done is false, if the
-// client has no secret or if the authorization server has a login for users. challengeHeader is the WWW-Authenticate
+// sameOriginClient has no secret or if the authorization server has a login for users. challengeHeader is the WWW-Authenticate
 // header of a refused request; empty means unknown.
 func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (done bool, err error) {
 	c.mu.Lock()
@@ -146,7 +146,7 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 		return false, nil
 	}
 	ch := parseChallenge(challengeHeader)
-	f, err := c.discoverForLogin(ctx, ch)
+	f, err := c.forgetRefusalAndDiscover(ctx, ch)
 	if err != nil || !f.metadata.hasClientCredentialsGrantOnly() {
 		return false, err
 	}
@@ -156,7 +156,7 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	}
 	defer unlock()
 	c.credentials = credentials{Discovery: f.stored, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
-	return true, c.rewordDiscoveryError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
+	return true, c.sanitizeOAuthError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
 }
 
 func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
@@ -217,10 +217,10 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
-		return c.rewordDiscoveryError(err)
+		return c.sanitizeOAuthError(err)
 	}
-	if c.isExpiring() { // refreshed at once, as observed with 2.1.330
-		return c.rewordDiscoveryError(c.requestAndStoreNewToken(ctx, challenge{}))
+	if c.needsRefresh() { // refreshed at once, as observed with 2.1.330
+		return c.sanitizeOAuthError(c.requestAndStoreNewToken(ctx, challenge{}))
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (l *Login) ApproveWithoutUser(ctx context.Context) (redirectQuery url.Value
 	if err != nil {
 		return nil, errors.New("the authorization endpoint is not a URL")
 	}
-	client := l.discovery.cache.client()
+	client := l.discovery.cache.sameOriginClient()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxRedirects + 1 {
 		if !isLoopback(at.Hostname()) {
@@ -244,7 +244,7 @@ func (l *Login) ApproveWithoutUser(ctx context.Context) (redirectQuery url.Value
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return nil, l.client.rewordDiscoveryError(err)
+			return nil, l.client.sanitizeOAuthError(err)
 		}
 		resp.Body.Close()
 		next, err := resp.Location()
@@ -357,7 +357,7 @@ func (c *Client) ProbeWithoutCredentials(ctx context.Context) (wwwAuthenticateHe
 	defer stop()
 	resp, err := c.options.baseTransport().RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return "", c.rewordDiscoveryError(err)
+		return "", c.sanitizeOAuthError(err)
 	}
 	resp.Body.Close()
 	if !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {

@@ -42,10 +42,10 @@ func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordTokenlessRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. As in
+// ensureClientAndRecordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. As in
 // the real CLI, if no client is known and the metadata offers no registration, it first tries to register one. If this
 // fails, it returns that error and stores nothing. The caller must have locked the store.
-func (c *Client) recordTokenlessRefusal(ctx context.Context, f *discovery) error {
+func (c *Client) ensureClientAndRecordRefusal(ctx context.Context, f *discovery) error {
 	f.stored.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if (!f.stored.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.registerClient(ctx, f, defaultRedirectURI, f.resource.Scopes)
@@ -66,7 +66,7 @@ func (c *Client) forgetTokenlessRefusal() error {
 		return err
 	}
 	defer unlock()
-	return c.options.Store.writeTokenlessRefusals(c.options.Store.tokenlessRefusalsByServer().Without(c.options.Server.Name))
+	return c.options.Store.writeTokenlessRefusals(c.options.Store.tokenlessRefusalsByServer().Delete(c.options.Server.Name))
 }
 
 // tokenlessRefusalsByServer returns the file of refusals; if it cannot be read, it counts as empty.
@@ -85,7 +85,7 @@ func (s Store) addTokenlessRefusal(server string, refusedAt time.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.writeTokenlessRefusals(s.tokenlessRefusalsByServer().Without(server).With(server, entry))
+	return s.writeTokenlessRefusals(s.tokenlessRefusalsByServer().Delete(server).Set(server, entry))
 }
 
 // writeTokenlessRefusals replaces the file of refusals, or removes it if there are none. The caller has locked the store.

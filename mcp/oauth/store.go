@@ -143,13 +143,13 @@ func (s Store) saveEntry(member, key string, entry any) error {
 			return fmt.Errorf("the key %s of %s must be a JSON object", member, s.Path)
 		}
 	}
-	entries = entries.Without(key)
+	entries = entries.Delete(key)
 	if entry != nil {
 		raw, err := plainjson.Marshal(entry)
 		if err != nil {
 			return err
 		}
-		entries = entries.With(key, raw)
+		entries = entries.Set(key, raw)
 	}
-	return plainjson.ReplaceFileDurably(s.Path, doc.With(member, entries.Raw()).Raw(), 0o600)
+	return plainjson.ReplaceFileDurably(s.Path, doc.Set(member, entries.Raw()).Raw(), 0o600)
 }

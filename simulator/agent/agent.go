@@ -82,7 +82,7 @@ type Options struct {
 	Definitions DefinitionSource
 	Models      ModelSource
 	Session     Session
-	Skills      Skills // nil means no skill runs in an agent
+	Skills      SkillsAndHooks // nil means no skill runs in an agent
 	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
 	Model string
 	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are
@@ -205,7 +205,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 
 // RecordToolKnownToCaller records that the conversation that makes a call knows the called tool.
 func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
-	a.recordToolKnownToConversation(call.AgentID(), call.Name, call.Round, false)
+	a.recordToolKnownToConversation(call.CallerAgentID(), call.Name, call.Round, false)
 }
 
 // recordToolKnownToConversation records that a conversation knows a tool. isNew is false if it already knew the tool from an
@@ -258,8 +258,8 @@ func runsInBackground(in agentInput, def Definition, script *protocol.SubagentSc
 
 func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now() }
 
-// Skills provides the skills of agents, and activates the hooks of agent types.
-type Skills interface {
+// SkillsAndHooks provides the skills of agents, and activates the hooks of agent types.
+type SkillsAndHooks interface {
 	// SetAgentHooks replaces the hooks of an agent. raw has the format of settings files; nil means no hooks.
 	SetAgentHooks(agentID string, raw json.RawMessage)
 	// ForkedSkill returns the prompt and options of a skill that runs in an agent. ok is false for unknown skills and

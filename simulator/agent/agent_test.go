@@ -674,8 +674,8 @@ func TestHooks(t *testing.T) {
 			return json.RawMessage(`{}`), nil
 		},
 	})
-	runner.Register("SubagentStart", []protocol.HookMatcher{{HookCallbackIDs: []string{"start"}}})
-	runner.Register("SubagentStop", []protocol.HookMatcher{{HookCallbackIDs: []string{"stop"}}})
+	runner.Register("SubagentStart", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"start"}}})
+	runner.Register("SubagentStop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"stop"}}})
 	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
 	got, _ := s.play(t)
 	want := []string{

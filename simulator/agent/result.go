@@ -56,9 +56,9 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total, DurationMS: int(t.Elapsed() / time.Millisecond)}
 }
 
-// usageDuringCall returns the usage to report when the agent makes a call, before the message with the call is
-// complete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
-func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
+// recordCallStart counts a call and returns the usage to report when the agent makes it, before the message with the call
+// is complete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
+func (k *runProgress) recordCallStart(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
 	k.callsStarted++
 	u.ToolUses = k.callsStarted
@@ -236,7 +236,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	content, notes, used := []protocol.Block{}, 0, ""
 	if text != "" {
 		content = append(content, protocol.Text(text))
-		used = w.newToolsUsedLine()
+		used = w.takeNewlyUsedToolsLine()
 	}
 	if used != "" {
 		used += "\n"
@@ -250,7 +250,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	out := agentResult{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: hashOfPromptWithoutExtraSections,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.usedTools, Usage: w.progress.lastUsage, CanContinue: w.hasCallerSendMessageTool(ctx),
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.usedTools, Usage: w.progress.lastUsage, CanContinue: w.sessionHasSendMessageTool(ctx),
 	}
 	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats
@@ -267,12 +267,12 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// newToolsUsedLine returns a line with the tools that the agent used and its caller's conversation did not know yet. It
+// takeNewlyUsedToolsLine returns a line with the tools that the agent used and its caller's conversation did not know yet. It
 // returns "" if there are none (observed with 2.1.330).
-func (w *agentRun) newToolsUsedLine() string {
+func (w *agentRun) takeNewlyUsedToolsLine() string {
 	var names []string
 	for _, name := range w.progress.tools.usedTools {
-		if w.agents.recordToolKnownToConversation(w.startingCall.AgentID(), name, w.startingCall.Round, w.task.Background) {
+		if w.agents.recordToolKnownToConversation(w.startingCall.CallerAgentID(), name, w.startingCall.Round, w.task.Background) {
 			names = append(names, name)
 		}
 	}
@@ -309,14 +309,14 @@ func indentLinesAndEndWithNewline(notes string) string {
 
 func indentLines(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-func (w *agentRun) hasCallerSendMessageTool(ctx context.Context) bool {
+func (w *agentRun) sessionHasSendMessageTool(ctx context.Context) bool {
 	isIt := func(t protocol.Tool) bool { return t.Name == "SendMessage" }
 	tools, err := w.agents.options.Session.Options().Tools.Tools(ctx)
 	return err == nil && slices.ContainsFunc(tools, isIt)
 }
 
 func (w *agentRun) launchedResult(ctx context.Context) protocol.ToolResult {
-	canContinue, hint := w.hasCallerSendMessageTool(ctx), ""
+	canContinue, hint := w.sessionHasSendMessageTool(ctx), ""
 	if canContinue {
 		hint = " (to continue the agent, use SendMessage with to: '" + w.task.ID + "' and a summary of a few words)"
 	}
@@ -351,7 +351,7 @@ type forkedResult struct {
 }
 
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
-	used, answer := w.newToolsUsedLine(), cmp.Or(w.answerText(), "Skill execution completed")
+	used, answer := w.takeNewlyUsedToolsLine(), cmp.Or(w.answerText(), "Skill execution completed")
 	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + answer
 	if used != "" {
 		text = used + "\n" + text

@@ -39,7 +39,7 @@ type agentRun struct {
 	// Guarded by Agents.mu.
 	isRunning           bool
 	undeliveredMessages []string
-	status              task.Status
+	status              task.FinalStatus
 	started             time.Time
 
 	worktree keptWorktree // zero unless the agent's worktree remains after the run
@@ -85,7 +85,7 @@ func (w *agentRun) runTaskToEnd(ctx context.Context) (task.End, error) {
 	w.task.Post(w.setModelAndRunStartHooks(ctx)...)
 	t := w.task
 	end := w.startConversationAndRun(ctx)
-	w.agents.options.Tasks.StopCommands(t.ID)
+	w.agents.options.Tasks.StopCommandsEndingWithAgent(t.ID)
 	t.End(end)
 	if w.crash != nil {
 		return end, w.crash
@@ -140,9 +140,9 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 	w.simulator = sim
 	w.agents.mu.Unlock()
 	if w.task.Background {
-		w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(w.input.Prompt)})
+		w.task.Post(&protocol.HiddenEvent{Event: w.takePromptEvent(w.input.Prompt)})
 	} else {
-		w.postMessageHiddenIfNested(w.promptEvent(w.input.Prompt))
+		w.postMessageHiddenIfNested(w.takePromptEvent(w.input.Prompt))
 		w.task.Post(w.startHooks.Frames...)
 		simulator.LetMessageStreamContinue(ctx)
 	}
@@ -220,7 +220,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerText(), w.newToolsUsedLine()
+		end.Report, end.ToolsUsed = w.answerText(), w.takeNewlyUsedToolsLine()
 	}
 	return end
 }
@@ -372,7 +372,7 @@ func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.Assi
 	w.progress.recordReply(replyBlock, w.agents.options.Session.Options().Display.Stream)
 	w.setReplyAgentFields(replyBlock)
 	if use, ok := replyBlock.Message.Content[0].(protocol.ToolUse); ok {
-		w.heldCalls = append(w.heldCalls, heldCall{replyBlock, use, w.progress.usageDuringCall(w.task)})
+		w.heldCalls = append(w.heldCalls, heldCall{replyBlock, use, w.progress.recordCallStart(w.task)})
 		if w.task.InBackground() || !w.showsHookStartBeforeCall(ctx, use) {
 			w.showHeldCalls(len(w.heldCalls))
 		}
@@ -407,17 +407,17 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		ev := w.promptEvent("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>")
+		ev := w.takePromptEvent("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>")
 		ev.Message.Content.Blocks = append(ev.Message.Content.Blocks, protocol.Text(text))
 		ev.IsSynthetic = true
 		w.task.Post(&protocol.HiddenEvent{Event: ev})
 	}
 }
 
-func (w *agentRun) promptEvent(text string) *protocol.User {
+func (w *agentRun) takePromptEvent(text string) *protocol.User {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
 	if w.skillName != "" {
-		ev.Expansion = &protocol.Expansion{Name: w.skillName}
+		ev.Expansion = &protocol.ExpandedCommand{Name: w.skillName}
 	}
 	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
 	w.setUserAgentFields(ev)

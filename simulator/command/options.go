@@ -20,12 +20,12 @@ type Options struct {
 	State    *simulator.SessionState
 	Catalog  *catalog.Catalog
 	Servers  Servers // nil means none
-	Rules    Rules
+	Rules    RuleGranter
 	Session  Session
-	Models   Models
+	Models   ModelNameResolver
 	Shell    Shell
-	Agents   Agents
-	Context  Context
+	Agents   SkillRunner
+	Context  SystemUsageSource
 	Memories []catalog.InstructionFile
 	Disabled bool // commands are disabled (--disable-slash-commands)
 }
@@ -38,8 +38,8 @@ type Servers interface {
 	GetPrompt(ctx context.Context, server, name string, arguments map[string]string) (json.RawMessage, error)
 }
 
-// Rules sets the permission rules that a slash command grants.
-type Rules interface {
+// RuleGranter sets the permission rules that a slash command grants.
+type RuleGranter interface {
 	// SetGrantedRules grants rules, in place of the rules of the previous call.
 	SetGrantedRules(rules []string)
 }
@@ -50,8 +50,8 @@ type Session interface {
 	SetTitle(title string)
 }
 
-// Context provides the part of the model's context that depends on neither files nor MCP servers.
-type Context interface {
+// SystemUsageSource provides the part of the model's context that depends on neither files nor MCP servers.
+type SystemUsageSource interface {
 	// SystemUsage returns the tokens of the system prompt and the tools.
 	SystemUsage() slash.LoadedContext
 }
@@ -65,14 +65,14 @@ type Shell interface {
 	ProjectDir() string
 }
 
-// Agents runs skills in agents.
-type Agents interface {
+// SkillRunner runs skills in agents.
+type SkillRunner interface {
 	// RunSkill runs a skill with its text for the model, and returns the answer.
 	RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error)
 }
 
-// Models replaces model names as the environment requires.
-type Models interface {
+// ModelNameResolver replaces model names as the environment requires.
+type ModelNameResolver interface {
 	// ResolveModelName returns the model name that the environment substitutes for a name.
 	ResolveModelName(name string) string
 }

@@ -66,7 +66,7 @@ func answerAndPromptBarColor(current, name string) (text, color string) {
 }
 
 // answerAndModelToSet returns the answer to /model and the model to switch to; nil means no change.
-func answerAndModelToSet(o Options, name string) (text string, change *string) {
+func answerAndModelToSet(o Options, name string) (text string, newModel *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
@@ -85,7 +85,7 @@ func answerAndModelToSet(o Options, name string) (text string, change *string) {
 }
 
 func modelDisplayText(name string) string {
-	shown := claudecode.DisplayModel(claudecode.ResolveModel(name))
+	shown := claudecode.ModelDisplayName(claudecode.ResolveModel(name))
 	if name == "opusplan" {
 		shown = "Opus in plan mode, else Sonnet"
 	}

@@ -39,7 +39,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return simulator.UnavailableSlashCommand{}, true
 	}
-	b, isBuiltin := claudecode.BuiltinCommandNamed(name)
+	b, isBuiltin := claudecode.PrintModeCommandNamed(name)
 	switch {
 	case isBuiltin && !b.Skill:
 		return builtinCommand{s, b.Name}, true
@@ -67,7 +67,7 @@ func (s *Set) SetGrantedRules(rules []string) { s.options.Rules.SetGrantedRules(
 
 // IsKnown reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
 func IsKnown(name string) bool {
-	b, ok := claudecode.BuiltinCommandNamed(name)
+	b, ok := claudecode.PrintModeCommandNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
 }
 
@@ -113,7 +113,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + claudecode.DisplayModel(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + claudecode.ModelDisplayName(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":
@@ -132,7 +132,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			slash.Count(plugins, "plugin"), slash.Count(skills, "skill"), slash.Count(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.BuiltInSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.ContextSkillTokens()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -192,7 +192,7 @@ func loadedContext(o Options) slash.LoadedContext {
 			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: (len(k.LineInModelContext()) + 1) / 3})
 		}
 	}
-	for _, k := range claudecode.BuiltInSkills() {
+	for _, k := range claudecode.ContextSkillTokens() {
 		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
 	}
 	return l

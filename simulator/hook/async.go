@@ -27,7 +27,7 @@ func (r *Runner) TakeAsyncAnswers() []*protocol.AttachmentAdded {
 }
 
 // TakeReports returns the reports that it has not returned before, in the order in which the hooks finished.
-func (r *Runner) TakeReports() []protocol.HookReport { return takeAll(&r.mu, &r.reports) }
+func (r *Runner) TakeReports() []protocol.HookEventStats { return takeAll(&r.mu, &r.reports) }
 
 func takeAll[T any](mu *sync.Mutex, list *[]T) []T {
 	mu.Lock()

@@ -213,8 +213,8 @@ func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
 
 func envFileNamePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// removeEnvFiles removes CLAUDE_ENV_FILE files of an earlier run, if the event can occur several times.
-func (r *Runner) removeEnvFiles(event string) {
+// removeEnvFilesOfPreviousRun removes CLAUDE_ENV_FILE files of an earlier run, if the event can occur several times.
+func (r *Runner) removeEnvFilesOfPreviousRun(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
 	}

@@ -104,7 +104,7 @@ type Runner struct {
 	mu                      sync.Mutex
 	hooksByEvent            map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host
 	closed                  bool
-	reports                 []protocol.HookReport
+	reports                 []protocol.HookEventStats
 	commandsWithDescendants []*proc.Process // commands that have exited but left processes in the background
 
 	asyncFrameAdded chan struct{}               // has a value after an event was added to asyncFrames
@@ -155,7 +155,7 @@ func (r *Runner) Replace(s Source) []protocol.Warning {
 }
 
 // ReplaceCallbacks replaces all callbacks of the host, by event.
-func (r *Runner) ReplaceCallbacks(matchers map[string][]protocol.HookMatcher) {
+func (r *Runner) ReplaceCallbacks(matchers map[string][]protocol.HookCallbackMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removeHooksWhereLocked(func(e *hookEntry) bool { return e.callbackID != "" })
@@ -173,14 +173,14 @@ func (r *Runner) removeHooksWhereLocked(which func(*hookEntry) bool) {
 
 // Register adds callbacks of the host. They are not called for Setup hooks, or for the start and end of the session
 // itself (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
-func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
+func (r *Runner) Register(event string, matchers []protocol.HookCallbackMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addCallbacksLocked(event, matchers)
 }
 
 // addCallbacksLocked does the work of [Runner.Register]. r.mu must be locked.
-func (r *Runner) addCallbacksLocked(event string, matchers []protocol.HookMatcher) {
+func (r *Runner) addCallbacksLocked(event string, matchers []protocol.HookCallbackMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
 		if err != nil {
@@ -248,9 +248,9 @@ func (r *Runner) Close(ctx context.Context) {
 	r.asyncHooks.Wait()
 }
 
-// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
+// claimMatchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
 // hooks, it returns one. It marks the hooks as run, because some run only once per session. After Close it returns none.
-func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
+func (r *Runner) claimMatchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

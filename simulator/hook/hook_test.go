@@ -356,7 +356,7 @@ func TestInterrupt(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	r.Register("PreToolUse", []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
+	r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got := r.Run(ctx, Input{Event: bash})
@@ -604,7 +604,7 @@ func TestAsyncResponse(t *testing.T) {
 }
 
 func TestStopNotification(t *testing.T) {
-	got := lines(t, []protocol.Event{BlockingStopHookNotification()})
+	got := lines(t, []protocol.Event{StopHookErrorNotification()})
 	want := []string{`"subtype":"notification","key":"stop-hook-error","text":"stop hook problem · ctrl+o to see","priority":"immediate"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -103,8 +103,8 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 	return o
 }
 
-// recordRefusal records a refusal. bare is the unchanged reason of the hook; it may be empty.
-func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, bare string) {
+// recordRefusal records a refusal. rawReason is the unchanged reason of the hook; it may be empty.
+func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, rawReason string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		own := *c
 		own.toolUseID = c.nextAttachmentIDOrToolUseID()
@@ -117,7 +117,7 @@ func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, bare string)
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
-		o.recordPromptRefusal(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: bare})
+		o.recordPromptRefusal(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: rawReason})
 		return
 	}
 	if !o.Block {
@@ -125,7 +125,7 @@ func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, bare string)
 	}
 	o.Block = true
 	if c.event == "PreToolUse" {
-		o.setDenialTextFromLastHook(c, a, reason, bare)
+		o.setDenialTextFromLastHook(c, a, reason, rawReason)
 	} else {
 		o.Texts = append(o.Texts, blockingHookMessage(c, reason))
 	}
@@ -199,7 +199,7 @@ func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 }
 
 // refusalReason returns why the hook refused. reason is for users. bare is the hook's own text, which may be empty.
-func (a *hookResult) refusalReason(c *eventRun) (reason, bare string, refused bool) {
+func (a *hookResult) refusalReason(c *eventRun) (reason, rawReason string, refused bool) {
 	if a.hasRefused {
 		return a.refusalReasonForUser, a.rawReason, true
 	}
@@ -208,8 +208,8 @@ func (a *hookResult) refusalReason(c *eventRun) (reason, bare string, refused bo
 	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).DecidesPermission) {
 		return "", "", false
 	}
-	bare = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
-	return cmp.Or(bare, "Blocked by hook"), bare, true
+	rawReason = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
+	return cmp.Or(rawReason, "Blocked by hook"), rawReason, true
 }
 
 func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpecificOutput) {

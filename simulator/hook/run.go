@@ -24,17 +24,17 @@ func WithHookStartedCallback(ctx context.Context, onAllHooksStarted func([]proto
 // cancelled, running hooks are killed and the outcome has no decision. The caller must check ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
-	chosen := r.matchingHooks(event, subject, in)
+	chosen := r.claimMatchingHooks(event, subject, in)
 	if len(chosen) == 0 {
 		return Outcome{}
 	}
-	c := r.newHookCall(in, event, subject)
+	c := r.newEventRun(in, event, subject)
 	if c.isSessionOrSubagentStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
 		for range chosen {
 			c.attachmentIDs = append(c.attachmentIDs, r.options.NewID())
 		}
 	}
-	r.removeEnvFiles(event)
+	r.removeEnvFilesOfPreviousRun(event)
 	showStart, _ := ctx.Value(hookStartedCallbackKey{}).(func([]protocol.Event))
 	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))
@@ -76,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	return mergeResults(c, answers)
 }
 
-func (r *Runner) newHookCall(in Input, event, subject string) *eventRun {
+func (r *Runner) newEventRun(in Input, event, subject string) *eventRun {
 	base := in.Base
 	setIfUnset(&base.SessionID, r.options.SessionID)
 	setIfUnset(&base.TranscriptPath, r.options.TranscriptPath)
@@ -238,7 +238,7 @@ func (r *Runner) addHookReportIfEnabled(c *eventRun, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}
-	out := protocol.HookReport{Event: c.event, Name: c.hookName, Hooks: len(answers)}
+	out := protocol.HookEventStats{Event: c.event, Name: c.hookName, Hooks: len(answers)}
 	for i := range answers {
 		a := &answers[i]
 		switch _, _, refused := a.refusalReason(c); {

@@ -30,8 +30,8 @@ func blockingHookMessage(c *eventRun, reason string) string {
 	return c.hookName + " hook error: " + reason
 }
 
-// BlockingStopHookNotification returns the event that follows the user message with the feedback of a blocking Stop hook.
-func BlockingStopHookNotification() *protocol.System {
+// StopHookErrorNotification returns the event about a Stop hook that blocked or failed. After a block, feedback precedes it.
+func StopHookErrorNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
 		{Key: "text", Value: "stop hook problem · ctrl+o to see"},

@@ -30,11 +30,11 @@ type PermissionOptions struct {
 	// ReportChanges sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed.
 	ReportChanges bool
 	// Files stores permission updates permanently; nil means they last until the end of the session.
-	Files Files
+	Files PermissionUpdateSaver
 }
 
-// Files are the settings files of a session.
-type Files interface {
+// PermissionUpdateSaver saves permission updates in the settings files of a session.
+type PermissionUpdateSaver interface {
 	Save(updates []protocol.PermissionUpdate)
 }
 
@@ -96,7 +96,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		if ev := applyAndSavePermissionUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEvent(ctx, ev) {
 			before = append(before, ev)
 		}
-		result, err := runAcceptedCall(ctx, use, next, permittedDecision(v.Decision, answer), now)
+		result, err := runAcceptedCall(ctx, use, next, decisionOfPermittedCall(v.Decision, answer), now)
 		result.Feedback = answer.Feedback
 		return prependEventsToResult(before, result), err
 	})
@@ -176,7 +176,7 @@ func withReplacedInput(use protocol.ToolUse, input json.RawMessage) protocol.Too
 	default:
 		return use
 	}
-	if encoded, err := plainjson.Marshal(given.With(key, other)); err == nil {
+	if encoded, err := plainjson.Marshal(given.Set(key, other)); err == nil {
 		*field = encoded
 	}
 	return use
@@ -245,9 +245,9 @@ func runAcceptedCall(
 	return result, err
 }
 
-// permittedDecision returns the decision to record for a call that answer permits. policyDecision led to the question.
+// decisionOfPermittedCall returns the decision to record for a call that answer permits. policyDecision led to the question.
 // The result has its reason code, unless a PreToolUse hook asked and no hook answered.
-func permittedDecision(policyDecision protocol.PermissionDecision, answer protocol.PermissionAnswer) protocol.PermissionDecision {
+func decisionOfPermittedCall(policyDecision protocol.PermissionDecision, answer protocol.PermissionAnswer) protocol.PermissionDecision {
 	policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
 	if answer.Source == hookDecisionSource {
 		policyDecision.ReasonType = hookDecisionSource

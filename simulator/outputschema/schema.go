@@ -53,8 +53,8 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return formatValidationError(s.compiled.Validate(instance), s.valueName)
 }
 
-// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
-func CompileResult(raw json.RawMessage) (*Schema, error) {
+// CompileMCPOutputSchema reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
+func CompileMCPOutputSchema(raw json.RawMessage) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func (j *modeAndRules) analyzeCall(use protocol.ToolUse, tool protocol.Tool) *an
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
-		c.path = j.resolver.resolveCallPath(path)
+		c.path = j.resolver.absolutePathFromCurrentDir(path)
 	case claudecode.ToolClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
 			c.domain, c.urlPath = strings.Map(asciiFormOfHostNameRune, u.Hostname()), path.Join("/", u.Path)
@@ -420,14 +420,14 @@ const (
 // The following patterns match what may precede the name of a command in a text that cannot be parsed. The parser refuses
 // assignments to array elements, such as a[0]=x.
 var (
-	leadingAssignmentsPattern      = shellcmd.LazyPattern(assignments)
-	leadingKeywordsPattern         = shellcmd.LazyPattern(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
-	openHeredocPattern             = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // a here-document whose end is missing or unclear
-	assignmentsWithKeywordsPattern = shellcmd.LazyPattern(assignments + `((` + reservedWords + `)(\s+|$))*`)
+	leadingAssignmentsPattern      = shellcmd.LazyRegexp(assignments)
+	leadingKeywordsPattern         = shellcmd.LazyRegexp(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+	openHeredocPattern             = shellcmd.LazyRegexp(`<<-?\s*['"\\]?\w`) // a here-document whose end is missing or unclear
+	assignmentsWithKeywordsPattern = shellcmd.LazyRegexp(assignments + `((` + reservedWords + `)(\s+|$))*`)
 )
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
-	return ruleContentMatchesCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " ")) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+	return ruleContentMatchesCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " ")) || slices.ContainsFunc(cmd.UnwrappedCommandLines(), func(text string) bool {
 		return ruleContentMatchesCommand(r.content, text)
 	})
 }
@@ -444,7 +444,7 @@ func (j *modeAndRules) isInWorkingDirOrAllowed(tool, path string) bool {
 }
 
 func (s *ruleset) denialSourceOfFirstDenyRule(appliesTo func(rule) bool) (userRejectOrConfig string) {
-	switch s.firstDenialSource(appliesTo) {
+	switch s.sourceOfFirstDenyRule(appliesTo) {
 	case "userSettings", "localSettings":
 		return "user_reject"
 	}

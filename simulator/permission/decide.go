@@ -103,7 +103,7 @@ func (j *modeAndRules) withoutRulesAllowingAnyCommandOrAgent() *modeAndRules {
 
 // decide applies the checks in the order of precedence (spec: cli-contract 6.1).
 func (d callDecider) decide(c *analyzedCall) Verdict {
-	if v := d.denyRuleVerdict(c); v != nil {
+	if v := d.denialByRuleOrLink(c); v != nil {
 		return *v
 	}
 	if asks := d.rules.firstMatchingRule(BehaviorAsk, c); asks != nil {
@@ -158,7 +158,7 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 	return d.decideWithoutRuleByToolClass(c)
 }
 
-func (d callDecider) denyRuleVerdict(c *analyzedCall) *Verdict {
+func (d callDecider) denialByRuleOrLink(c *analyzedCall) *Verdict {
 	if d.rules.hasMatchingRule(BehaviorDeny, c) {
 		return new(c.denyByRuleVerdict())
 	}
@@ -221,7 +221,7 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 }
 
 // commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
-var commandSubstitutionPattern = shellcmd.LazyPattern("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
+var commandSubstitutionPattern = shellcmd.LazyRegexp("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
 
 // backgroundApproval returns the approval request for a command line that runs harmless commands in the
 // background. A rule that allows the whole tool does not replace the approval (observed with 2.1.330).
@@ -281,7 +281,7 @@ func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdi
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	abs := p.resolver.resolveCallPath(path)
+	abs := p.resolver.absolutePathFromCurrentDir(path)
 	if p.mode == protocol.ModeBypass || p.resolver.isInWorkingDir(abs) {
 		return true
 	}
@@ -297,7 +297,7 @@ func (p *Policy) IsReadable(path string) bool {
 func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rules.hasPathDenyRule() && p.rules.hasRuleForPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
+	return p.rules.hasPathDenyRule() && p.rules.hasRuleForPath(BehaviorDeny, "Read", p.resolver.absolutePathFromCurrentDir(path))
 }
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.

@@ -25,7 +25,7 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		name = base
 	}
 	if name == "git" {
-		return fileAccess{reads: l.gitReadOperands(cmd)}
+		return fileAccess{reads: l.gitDiffAndGrepOperands(cmd)}
 	}
 	ops := l.fileOperands(cmd)
 	switch {
@@ -46,10 +46,10 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	return fileAccess{reads: ops}
 }
 
-// gitReadOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
+// gitDiffAndGrepOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
 // and, if the command has -C, also relative to the directories of -C. Files of other git subcommands are not checked
 // against deny rules (observed with 2.1.330).
-func (l shellWordResolver) gitReadOperands(cmd shellcmd.Command) (out []fileOperand) {
+func (l shellWordResolver) gitDiffAndGrepOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
 		if cmd.Args[at] == "-C" && at+1 < len(cmd.Args) {
@@ -112,7 +112,7 @@ type commandLine struct {
 }
 
 func newCommandLineOfCall(shellCall *analyzedCall) commandLine {
-	return commandLine{analyzedCall: shellCall, words: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.resolveCallPath("")}}
+	return commandLine{analyzedCall: shellCall, words: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.absolutePathFromCurrentDir("")}}
 }
 
 type fileOperand struct {
@@ -277,16 +277,16 @@ const fileOptions = "file files0-from from-file to-file exclude-from ignore-file
 func (l shellWordResolver) approvalIfPathUnclear(operand fileOperand) *approvalRequest {
 	switch {
 	case operand.hasTilde || slices.ContainsFunc(operand.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
-		return approvalWithoutSuggestions("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
+		return approvalWithoutSuggestionList("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
 	case !operand.isKnown && (!operand.hasGlob || l.fileSystem != nil), slices.ContainsFunc(operand.paths, func(p string) bool { return strings.HasPrefix(p, "=") || strings.ContainsAny(p, "$`") }): // even in quotes (observed with 2.1.330)
-		return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
+		return approvalWithoutSuggestionList("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range operand.paths {
 		if !hasParentReference(path) {
 			continue
 		}
-		if abs := l.resolveCallPath(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.followLinks(path)) {
-			return approvalWithoutSuggestions("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
+		if abs := l.absolutePathFromCurrentDir(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.resolveParentReferences(path)) {
+			return approvalWithoutSuggestionList("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
 		}
 	}
 	return nil

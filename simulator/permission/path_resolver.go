@@ -42,7 +42,7 @@ func (p *pathResolver) isInAgentMemory(path string) bool {
 // addDirectory adds a working directory, unless it was added before. CWD is always a working
 // directory, but can be added again with another source.
 func (p *pathResolver) addDirectory(d Directory) {
-	if dir := p.absolutePath(d.Path); !slices.Contains(p.workingDirs[1:], dir) {
+	if dir := p.absolutePathFromStartDir(d.Path); !slices.Contains(p.workingDirs[1:], dir) {
 		p.workingDirs = append(p.workingDirs, dir)
 		p.workingDirSources[dir] = d.Source
 	}
@@ -64,7 +64,7 @@ func (p *pathResolver) absoluteGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
-	return joinUncleaned(escapeGlob(p.resolveCallPath("")), pattern)
+	return joinUncleaned(escapeGlob(p.absolutePathFromCurrentDir("")), pattern)
 }
 
 // hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
@@ -72,13 +72,13 @@ func (p *pathResolver) absoluteGlob(pattern string) string {
 func hasParentReference(path string) bool { return parentReferencePattern().MatchString(path) }
 
 // parentReferencePattern also matches a backslash next to "..", which separates names on Windows (observed with 2.1.330).
-var parentReferencePattern = shellcmd.LazyPattern(`(^|/)(\.?[^/.]|\.\.[^/])[^/]*/(.*/)?\.\.(/|$)|(^|/)\.\.\\|\\\.\.`)
+var parentReferencePattern = shellcmd.LazyRegexp(`(^|/)(\.?[^/.]|\.\.[^/])[^/]*/(.*/)?\.\.(/|$)|(^|/)\.\.\\|\\\.\.`)
 
-// followLinks returns the absolute form of a path; it follows symbolic links before it applies "..".
-func (p *pathResolver) followLinks(path string) string {
+// resolveParentReferences returns the absolute form of a path; it follows symbolic links only where ".." comes after them.
+func (p *pathResolver) resolveParentReferences(path string) string {
 	at := "/"
 	if !filepath.IsAbs(path) {
-		at = p.resolveCallPath("")
+		at = p.absolutePathFromCurrentDir("")
 	}
 	for step := range strings.SplitSeq(path, "/") {
 		switch step {
@@ -92,12 +92,14 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-func (p *pathResolver) absolutePath(path string) string { return p.absolutePathFrom(p.startDir, path) }
+func (p *pathResolver) absolutePathFromStartDir(path string) string {
+	return p.absolutePathFrom(p.startDir, path)
+}
 
-// resolveCallPath returns the absolute, clean form of a path in a call.
-func (p *pathResolver) resolveCallPath(path string) string {
+// absolutePathFromCurrentDir returns the absolute, clean form of a path that is relative to the current directory.
+func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	if p.currentDir == nil {
-		return p.absolutePath(path)
+		return p.absolutePathFromStartDir(path)
 	}
 	return p.absolutePathFrom(p.currentDir(), path)
 }
@@ -105,9 +107,9 @@ func (p *pathResolver) resolveCallPath(path string) string {
 // resolvePathWithParentReferencesLikeShell resolves a path of a command line as the shell does: it follows a link before it
 // applies "..".
 func (p *pathResolver) resolvePathWithParentReferencesLikeShell(path string) string {
-	abs := p.resolveCallPath(path)
+	abs := p.absolutePathFromCurrentDir(path)
 	if hasParentReference(path) {
-		if walked := p.followLinks(path); p.resolveLinks(walked) != p.resolveLinks(abs) {
+		if walked := p.resolveParentReferences(path); p.resolveLinks(walked) != p.resolveLinks(abs) {
 			return walked
 		}
 	}

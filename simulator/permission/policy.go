@@ -74,9 +74,9 @@ func New(o Options) (*Policy, error) {
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
 	at := &pathResolver{startDir: o.CWD, home: o.Home, fileSystem: o.FileSystem, currentDir: o.Dir, workingDirSources: map[string]string{}, agentMemoryDirs: o.AgentMemoryDirs}
-	at.workingDirs = append(at.workingDirs, at.absolutePath(o.CWD))
+	at.workingDirs = append(at.workingDirs, at.absolutePathFromStartDir(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		if at.absolutePath(d.Path) != at.workingDirs[0] {
+		if at.absolutePathFromStartDir(d.Path) != at.workingDirs[0] {
 			at.addDirectory(d)
 		}
 	}

@@ -50,8 +50,8 @@ func (c commandLine) removalApproval() *approvalRequest {
 }
 
 var (
-	lineContinuationPattern = shellcmd.LazyPattern(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
-	singleQuotesPattern     = shellcmd.LazyPattern(`'[^']*'`)
+	lineContinuationPattern = shellcmd.LazyRegexp(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
+	singleQuotesPattern     = shellcmd.LazyRegexp(`'[^']*'`)
 )
 
 // approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is
@@ -89,21 +89,21 @@ func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	return nil
 }
 
-var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
+var removalNamePattern = shellcmd.LazyRegexp(`\brm(dir)?\b`)
 
 // removalScriptPattern matches a command that passes a script with a removal to a shell.
-var removalScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
+var removalScriptPattern = shellcmd.LazyRegexp(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
 
 // The following patterns search a text that is not parsed: for a shell, its option for a script, and a removal.
 var (
-	shellNamePattern           = shellcmd.LazyPattern("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
-	scriptOptionPattern        = shellcmd.LazyPattern(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
-	compoundWithHeredocPattern = shellcmd.LazyPattern(`(?s)^\s*(if|while|until|for|case|select)\s.*<<-?\s*\w`)
-	removalTextPattern         = shellcmd.LazyPattern("(?im)((^|[;&|`(){]|\\b(?:if|then|else|elif|while|until|do|eval) ['\"]?)\\s*\\$?['\"]?|\\balias ['\"]?\\w+=|\\s-[a-z]*c\\s*(['\"]|['\"][^'\"]*[^'\"\\w\\\\-]))rm(dir)?(\\.exe)?['\"]?([\\s;,(}]|$)")
+	shellNamePattern           = shellcmd.LazyRegexp("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
+	scriptOptionPattern        = shellcmd.LazyRegexp(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
+	compoundWithHeredocPattern = shellcmd.LazyRegexp(`(?s)^\s*(if|while|until|for|case|select)\s.*<<-?\s*\w`)
+	removalTextPattern         = shellcmd.LazyRegexp("(?im)((^|[;&|`(){]|\\b(?:if|then|else|elif|while|until|do|eval) ['\"]?)\\s*\\$?['\"]?|\\balias ['\"]?\\w+=|\\s-[a-z]*c\\s*(['\"]|['\"][^'\"]*[^'\"\\w\\\\-]))rm(dir)?(\\.exe)?['\"]?([\\s;,(}]|$)")
 )
 
 // unparsableStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
-var unparsableStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
+var unparsableStartPattern = shellcmd.LazyRegexp(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
 // unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes
 // files, and cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
@@ -147,7 +147,7 @@ func containsRmOrRmdir(scriptText string) bool {
 	})
 }
 
-var unclosedQuoteWordPattern = shellcmd.LazyPattern(`\s('[^']*)$`)
+var unclosedQuoteWordPattern = shellcmd.LazyRegexp(`\s('[^']*)$`)
 
 // withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real CLI (observed
 // with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for other command lines.
@@ -207,7 +207,7 @@ func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Sc
 		return approvalIfCommandRemovesDirectoryInVariable(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
 	}
 	assignments := outerScript.LeadingAssignmentLines()
-	for _, one := range nestedCommands(assignments, cmd) {
+	for _, one := range commandsOfNestedScript(assignments, cmd) {
 		if q := approvalIfCommandRemovesDirectoryInVariable(one); q != nil {
 			return q
 		}
@@ -215,7 +215,7 @@ func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Sc
 	if cmd.ShellScript() != "" { // another shell does not know this shell's variables
 		assignments = ""
 	}
-	for _, one := range nestedCommands(assignments, cmd) {
+	for _, one := range commandsOfNestedScript(assignments, cmd) {
 		if q := approvalIfRemovalTargetIsRootWhenVariableUnset(one, false); q != nil {
 			return q
 		}
@@ -223,8 +223,8 @@ func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Sc
 	return approvalIfCommandRemovesDirectoryInVariable(cmd)
 }
 
-// nestedCommands returns the commands of assignments and of the script that cmd passes to another shell.
-func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command {
+// commandsOfNestedScript returns the commands of assignments and of the script that cmd passes to another shell.
+func commandsOfNestedScript(assignments string, cmd shellcmd.Command) []shellcmd.Command {
 	if cmd.Name() == "coproc" {
 		cmd.Args, cmd.Words = cmd.Args[1:], cmd.Words[1:]
 	}
@@ -326,7 +326,7 @@ func checkedRemovalOperands(c commandLine, cmd, unwrappedCommand shellcmd.Comman
 	return operands
 }
 
-var rmdirParentsOptionPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
+var rmdirParentsOptionPattern = shellcmd.LazyRegexp(`^(--p|-[a-z]*p)`)
 
 func approvalIfCommandRemovesDirectoryInVariable(cmd shellcmd.Command) *approvalRequest {
 	name, cmd := cmd.FindUnquotedRmOrRmdir()
@@ -370,7 +370,7 @@ func isRemovalTargetOnlyCommandOutput(target string) bool {
 }
 
 // dangerousTargetApproval returns the approval request for one operand that must not be removed without permission, or nil.
-func (c commandLine) dangerousTargetApproval(name, target string, changesDirectory bool) *approvalRequest {
+func (c commandLine) dangerousTargetApproval(commandName, target string, changesDirectory bool) *approvalRequest {
 	home := c.modeAndRules.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
@@ -397,11 +397,11 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	relative := !filepath.IsAbs(target)
 	dir, all := directoryEmptiedByRemovingTarget(strings.ReplaceAll(target, `\`, "/"))
 	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
-		return dangerousRemovalApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so what it would remove cannot be determined.",
-			"Dangerous "+name+" operation after a change of directory")
+		return dangerousRemovalApproval("Dangerous "+commandName+" operation detected: '"+target+"' is relative, and the command changes directories, so what it would remove cannot be determined.",
+			"Dangerous "+commandName+" operation after a change of directory")
 	}
 	if relative {
-		target, dir = joinUncleaned(c.modeAndRules.resolver.resolveCallPath(""), target), joinUncleaned(c.modeAndRules.resolver.resolveCallPath(""), dir)
+		target, dir = joinUncleaned(c.modeAndRules.resolver.absolutePathFromCurrentDir(""), target), joinUncleaned(c.modeAndRules.resolver.absolutePathFromCurrentDir(""), dir)
 	}
 	what := c.describeCriticalDirectory(target)
 	if relative {
@@ -409,7 +409,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	}
 	if all {
 		what = cmp.Or(what, c.describeCriticalDirectory(dir))
-		if what == "" && (name == "rmdir" && strings.HasSuffix(target, "/") || slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
+		if what == "" && (commandName == "rmdir" && strings.HasSuffix(target, "/") || slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
 			what = "what can't be told before it runs"
 		}
 	}
@@ -420,8 +420,8 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	case what == workspaceDirectoryText && !all:
 		kind = "working directory or its ancestor"
 	}
-	return dangerousRemovalApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
-		"Dangerous "+name+" operation on "+kind+": "+filepath.Clean(target))
+	return dangerousRemovalApproval("Dangerous "+commandName+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
+		"Dangerous "+commandName+" operation on "+kind+": "+filepath.Clean(target))
 }
 
 // dangerousRemovalApproval returns a request for an approval that only the user can give, not a rule or a mode.
@@ -451,7 +451,7 @@ func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHome
 
 // rootOrSystemTargetIfVariableUnsetPattern matches the shape of a target that begins with a variable. If the variable
 // is empty, the target is the root, a file directly below it, or a system directory.
-var rootOrSystemTargetIfVariableUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
+var rootOrSystemTargetIfVariableUnsetPattern = shellcmd.LazyRegexp(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
 
 const systemDirectories = "bin|boot|dev|etc|home|lib|lib32|lib64|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Users|Volumes|private"
 
@@ -484,7 +484,7 @@ func (c commandLine) describeCriticalDirectory(abs string) string {
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.modeAndRules.resolver.home != "" && clean == filepath.Clean(c.modeAndRules.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.resolveCallPath("")}, c.modeAndRules.resolver.workingDirs...), func(work string) bool {
+	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.absolutePathFromCurrentDir("")}, c.modeAndRules.resolver.workingDirs...), func(work string) bool {
 		return isAtOrBelow(clean, work) || isAtOrBelow(c.modeAndRules.resolver.resolveLinks(clean), c.modeAndRules.resolver.resolveLinks(work))
 	}) {
 		return workspaceDirectoryText

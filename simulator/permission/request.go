@@ -90,7 +90,7 @@ func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""
 	}
-	abs, home := p.resolver.absolutePath(path), p.opts.Home
+	abs, home := p.resolver.absolutePathFromStartDir(path), p.opts.Home
 	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
@@ -104,14 +104,14 @@ func (p *Policy) displayPath(path string) string {
 // rules, modes that may not be set, and updates of an unknown type are skipped.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	dirs := p.Directories()
-	modeChanged = p.applyUpdates(updates)
+	modeChanged = p.applyUpdatesWithoutNotifying(updates)
 	if now := p.Directories(); p.opts.OnDirectories != nil && !slices.Equal(dirs, now) {
 		p.opts.OnDirectories(now)
 	}
 	return modeChanged
 }
 
-func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged bool) {
+func (p *Policy) applyUpdatesWithoutNotifying(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.mode
@@ -141,7 +141,7 @@ func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged 
 			}
 		case "removeDirectories":
 			added := slices.DeleteFunc(p.resolver.workingDirs[1:], func(dir string) bool {
-				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.absolutePath(d) == dir })
+				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.absolutePathFromStartDir(d) == dir })
 			})
 			p.resolver.workingDirs = p.resolver.workingDirs[:1+len(added)]
 		}

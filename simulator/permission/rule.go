@@ -32,7 +32,7 @@ type Rule struct {
 // rule is a parsed [Rule].
 type rule struct {
 	Rule
-	tool        string         // name as written, but "Agent" for "Task"
+	tool        string         // commandName as written, but "Agent" for "Task"
 	toolPattern *regexp.Regexp // set when tool contains a *
 	content     string         // text in the parentheses; empty means that the rule covers the whole tool
 	pathPattern *regexp.Regexp // set when content is a path pattern
@@ -189,15 +189,15 @@ func ruleContentMatchesCommand(content, text string) bool {
 func ruleReasonCode(source string) string { return "rule:" + source }
 
 func (s *ruleset) denyRuleSource(c *analyzedCall) string {
-	return s.firstDenialSource(func(r rule) bool { return r.matchesAnyPart(c) })
+	return s.sourceOfFirstDenyRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
 func (s *ruleset) sourceOfFirstPathDenyRule() string {
-	return s.firstDenialSource(func(r rule) bool { return r.content != "" && (r.tool == "Read" || r.tool == "Edit") })
+	return s.sourceOfFirstDenyRule(func(r rule) bool { return r.content != "" && (r.tool == "Read" || r.tool == "Edit") })
 }
 
-// firstDenialSource returns the source of the first deny rule that applies; empty means none.
-func (s *ruleset) firstDenialSource(appliesTo func(rule) bool) string {
+// sourceOfFirstDenyRule returns the source of the first deny rule that applies; empty means none.
+func (s *ruleset) sourceOfFirstDenyRule(appliesTo func(rule) bool) string {
 	i := slices.IndexFunc(s.rules, func(r rule) bool { return r.Behavior == BehaviorDeny && appliesTo(r) })
 	if i < 0 {
 		return ""

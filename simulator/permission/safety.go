@@ -49,7 +49,7 @@ func (c *analyzedCall) sensitiveFileApproval(abs string) *approvalRequest {
 }
 
 // specialWindowsPathPattern matches names that are special on Windows: trailing dots, short names, devices (observed with 2.1.330).
-var specialWindowsPathPattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
+var specialWindowsPathPattern = shellcmd.LazyRegexp(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
 // verdictIfReadPathIsSpecialOnWindows returns an Ask verdict for reading a file whose name has
 // another meaning on Windows. It returns nil for other names, and if a rule allows the whole tool.
@@ -100,7 +100,7 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 // the real CLI (observed with 2.1.330), it checks only plain names in command lines that can be analysed completely. It
 // skips operands of commands with options or a redirection, and relative names after a change of directory.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
-	if !c.script.IsAnalysed() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
+	if !c.script.IsAnalysedByRealCLI() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
 		return nil
 	}
 	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
@@ -155,9 +155,9 @@ func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.
 }
 
 // targetOptionPattern matches an option whose value is the directory that receives the files.
-var targetOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*t|--t)`)
+var targetOptionPattern = shellcmd.LazyRegexp(`^(-[a-zA-Z]*t|--t)`)
 
-var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
+var linkOptionPattern = shellcmd.LazyRegexp(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
 // approvalIfSignInTokenDirectoryMovedOrLinked returns the approval request for moving or linking a
 // directory with the CLI's sign-in tokens.

@@ -17,12 +17,12 @@ func (c commandLine) decideShell() Verdict {
 	}
 	q := obstacleApproval(obstacle, c.isEverySimpleCommandAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundWithoutParsing()) {
-		q = approvalWithReason("Parse error").withReasonCode(reasonCodeTooComplex)
+		q = approvalWithEmptySuggestionList("Parse error").withReasonCode(reasonCodeTooComplex)
 	}
 	if q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if q := c.directoryChangeApproval(); q != nil {
+	if q := c.riskyDirectoryChangeApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if q := c.redirectionApproval(); q != nil {
@@ -134,7 +134,7 @@ func readsFilesNamedByXargsInput(cmd shellcmd.Command) bool {
 // isAllowedByAcceptEditsMode reports whether the permission mode acceptEdits allows the command. The command touch is allowed
 // only as the first word, without quotes and options (observed with 2.1.330).
 func isAllowedByAcceptEditsMode(cmd shellcmd.Command) bool {
-	inner := cmd.WithoutWrappers()
+	inner := cmd.WithoutUnprivilegedWrappers()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
 	isUnclear := func(w shellcmd.Word) bool { return w.IsDynamic || w.Shape != "" && strings.Trim(w.Shape, `\`) == "" }
 	switch {
@@ -158,7 +158,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	}
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
-		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestions(needsApprovalText))
+		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestionList(needsApprovalText))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].isAllowedByExactRule:
 		return c.allowByRuleVerdict()
 	case len(refused) == 0 && len(parts) == 1 && parts[0].isAllowedByMode && c.modeAndRules.mode == protocol.ModeAuto:
@@ -168,7 +168,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
 		return c.askVerdictFromApprovalRequest(*refused[0].approval)
 	case len(parts) == 1:
-		q := *approvalWithReason(needsApprovalText)
+		q := *approvalWithEmptySuggestionList(needsApprovalText)
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command))
 		return c.askVerdictFromApprovalRequest(q)
 	}
@@ -240,7 +240,7 @@ func isReadOnlyExceptForWritingRedirects(cmd shellcmd.Command) bool {
 
 // wrapperPattern matches programs that only run another program, such as nohup. A rule for the other program also
 // applies to the wrapped command, but only if the wrapper has no options outside the pattern (observed with 2.1.330).
-var wrapperPattern = shellcmd.LazyPattern(`^ ?(noglob )*(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
+var wrapperPattern = shellcmd.LazyRegexp(`^ ?(noglob )*(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 	`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 
 // allowedByRule reports whether an allow rule applies to the command (match), and whether the text of a rule equals the
@@ -255,7 +255,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 		text, spaced := cmd.SourceFromWord(i)
 		texts = append(texts, spelling{text, spaced})
 	}
-	own := len(cmd.Args) - len(cmd.WithoutWrappers().Args)
+	own := len(cmd.Args) - len(cmd.WithoutUnprivilegedWrappers().Args)
 	switch {
 	case cmd.Redirected || cmd.Interleaved:
 	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":

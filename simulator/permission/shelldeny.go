@@ -63,18 +63,18 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(directories, func(place string) bool {
 				return c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, tool, c.modeAndRules.resolver.absolutePathFrom(place, path))
-			}) || hasParentReference(path) && c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, tool, c.modeAndRules.resolver.followLinks(path))
+			}) || hasParentReference(path) && c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, tool, c.modeAndRules.resolver.resolveParentReferences(path))
 		}
 	}
 	return slices.ContainsFunc(pathsOfPlainOperands(access.reads), denied("Read")) || slices.ContainsFunc(pathsOfPlainOperands(access.changes), denied("Edit"))
 }
 
 // readDenialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
-func (c commandLine) readDenialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
+func (c commandLine) readDenialAfterCD(directories []string, commandName string, read []fileOperand) *Verdict {
 	for _, place := range directories {
 		for _, path := range pathsOfPlainOperands(read) {
 			if abs := c.modeAndRules.resolver.absolutePathFrom(place, path); c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, "Read", abs) {
-				v := c.denyVerdict("rule", name+" from '"+abs+"' was blocked by a deny rule.")
+				v := c.denyVerdict("rule", commandName+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
 					return r.matchesCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
 				})

@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// directoryChangeApproval returns the approval request for a command line that changes the
+// riskyDirectoryChangeApproval returns the approval request for a command line that changes the
 // directory and also contains a second cd, a git command, or a redirection to a file.
-func (c commandLine) directoryChangeApproval() *approvalRequest {
+func (c commandLine) riskyDirectoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, shellcmd.HasWrite(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.WithoutPlainWrappers().Name()
@@ -25,9 +25,9 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withReasonCode(reasonCodeMultipleCD)
+		return approvalWithoutSuggestionList("Multiple directory changes in one command require approval for clarity").withReasonCode(reasonCodeMultipleCD)
 	case git:
-		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(reasonCodeCDWithGit)
+		return approvalWithoutSuggestionList("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(reasonCodeCDWithGit)
 	case redirected:
 		return &approvalRequest{
 			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithRedirect,
@@ -70,7 +70,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 		}
 		op := c.words.resolveOperand(r.Target, r.Word)
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
-			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
+			return approvalWithoutSuggestionList("Shell expansion syntax in paths requires manual approval")
 		}
 		if q := c.words.approvalIfPathUnclear(op); q != nil {
 			return q
@@ -79,7 +79,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 			if r.WritesFile && globTextPattern().MatchString(path) {
 				return c.approvalForGlobInWrite(path)
 			}
-			if q := c.redirectApproval(r, c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)); q != nil {
+			if q := c.redirectTargetApproval(r, c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)); q != nil {
 				return q
 			}
 		}
@@ -87,7 +87,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 	return nil
 }
 
-func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {
+func (c commandLine) redirectTargetApproval(r shellcmd.Redirect, abs string) *approvalRequest {
 	if r.ReadsFile && !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 		return c.readOutsideWorkingDirsApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
@@ -109,7 +109,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 // are nil if no path does. outsideWorkingDirs is set for a path outside the working directories, and must be asked even if a rule
 // allows the command. insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
-	inner := cmd.WithoutWrappers()
+	inner := cmd.WithoutUnprivilegedWrappers()
 	name := inner.Name()
 	verb := readingPhraseByCommandName()[name]
 	switch {
@@ -173,7 +173,7 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 }
 
 // globTextPattern matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
-var globTextPattern = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
+var globTextPattern = shellcmd.LazyRegexp(`[*?]|\[.*\]|\{.*\}`)
 
 // absolutePathsOfFilesToChange returns the absolute paths of the operands of a command that changes files; a trailing slash
 // is kept. approvalIfUnclear is the approval request for an operand that cannot be resolved; nil means none.
@@ -197,8 +197,8 @@ func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absol
 	return paths, nil
 }
 
-func (c commandLine) readOutsideWorkingDirsApproval(what, verb, abs string) *approvalRequest {
-	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.allowedDirectoriesText() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
+func (c commandLine) readOutsideWorkingDirsApproval(messageStart, verb, abs string) *approvalRequest {
+	q := &approvalRequest{message: messageStart + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.allowedDirectoriesText() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
 	if dir := c.pathIfDirectoryElseParent(abs); dir != "/" {
 		read := allowRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"
@@ -225,7 +225,7 @@ func (c commandLine) approvalForGlobInWrite(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, reasonCode: "other",
-		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.resolveCallPath(path))}, c.acceptEditsSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.absolutePathFromCurrentDir(path))}, c.acceptEditsSuggestion()...),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
 	safety                                   protocol.SafetyApprovalReason
-	reasonCode                               string // reason code; if empty, reasonType and message determine it
-	circuitBreaker                           string // name of the check that no rule or mode can override; empty means none
+	reasonCode                               string // reasonType code; if empty, reasonType and message determine it
+	circuitBreaker                           string // commandName of the check that no rule or mode can override; empty means none
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }
@@ -84,8 +84,8 @@ func switchToAcceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-func (c *analyzedCall) allowVerdict(reason string) Verdict {
-	return Verdict{Behavior: Allow, Decision: protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: reason}}
+func (c *analyzedCall) allowVerdict(reasonType string) Verdict {
+	return Verdict{Behavior: Allow, Decision: protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: reasonType}}
 }
 
 // allowByRuleVerdict allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as
@@ -245,7 +245,7 @@ func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 			return v.withRuleSource(r.Source)
 		}
 		if r.matchesCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
-			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
+			single && slices.Contains(c.script.Commands[0].UnwrappedCommandLines(), r.content) {
 			reasonType = "rule"
 		}
 		for _, cmd := range c.script.Commands {
@@ -277,20 +277,20 @@ func (c *analyzedCall) allowedDirectoriesText() string {
 
 const needsApprovalText = "This command requires approval"
 
-// approvalWithReason returns an approval request whose message is the reason, with an empty list of suggestions.
-func approvalWithReason(reason string) *approvalRequest {
+// approvalWithEmptySuggestionList returns an approval request whose message is the reason. Its suggestions are empty.
+func approvalWithEmptySuggestionList(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
 // ambiguityApproval returns the request for a command that a shell may parse differently. Every mode requires it.
 func ambiguityApproval() approvalRequest {
-	q := *approvalWithReason("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
+	q := *approvalWithEmptySuggestionList("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall
 	return q
 }
 
-// approvalWithoutSuggestions is like approvalWithReason, but omits the list of suggestions.
-func approvalWithoutSuggestions(reason string) *approvalRequest {
+// approvalWithoutSuggestionList is like approvalWithEmptySuggestionList, but omits the list of suggestions.
+func approvalWithoutSuggestionList(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
@@ -301,12 +301,12 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.ObstacleSubshell:
-		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeShellOperators)
+		return approvalWithoutSuggestionList("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeShellOperators)
 	case shellcmd.ObstacleBackground:
 		if !harmless {
-			return approvalWithoutSuggestions(needsApprovalText)
+			return approvalWithoutSuggestionList(needsApprovalText)
 		}
-		q := approvalWithoutSuggestions("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
+		q := approvalWithoutSuggestionList("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
 		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall, "backgroundOperator"
 		return q
 	default:
@@ -317,7 +317,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
-		return approvalWithReason(cmp.Or(map[shellcmd.ObstacleKind]string{
+		return approvalWithEmptySuggestionList(cmp.Or(map[shellcmd.ObstacleKind]string{
 			shellcmd.ObstacleBraces:                             "Brace expansion",
 			shellcmd.ObstacleBackslashBeforeSpaceOrLineEnd:      "Contains backslash-escaped whitespace",
 			shellcmd.ObstacleUnicodeSpaceCharacter:              "Contains Unicode whitespace",
@@ -357,7 +357,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 // commands or change files; nil means none. The approval is required even if a rule allows the command.
 func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return approvalWithReason("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
+		return approvalWithEmptySuggestionList("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -365,7 +365,7 @@ func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return approvalWithReason("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(reasonCodeSemantics)
+			return approvalWithEmptySuggestionList("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(reasonCodeSemantics)
 		}
 	}
 	return nil
@@ -424,7 +424,7 @@ func (c *analyzedCall) suggestUpdates() []protocol.PermissionUpdate {
 	}
 }
 
-var subcommandPattern = shellcmd.LazyPattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var subcommandPattern = shellcmd.LazyRegexp(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // suggestAllowRuleForSimilarCommands suggests a rule for commands that begin with the first two words of this command, if the second
 // word looks like a subcommand and the first does not run other programs. Otherwise it suggests a rule for this command line only.

@@ -56,8 +56,8 @@ type ToolUse struct {
 	ObservedInput json.RawMessage `json:"-"`
 }
 
-// AgentID returns the id of the sub-agent that makes the call, or "" for the main conversation.
-func (u ToolUse) AgentID() string {
+// CallerAgentID returns the id of the sub-agent that makes the call, or "" for the main conversation.
+func (u ToolUse) CallerAgentID() string {
 	if u.Agent == nil {
 		return ""
 	}

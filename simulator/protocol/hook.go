@@ -9,8 +9,8 @@ import (
 // HTTPHookLimits lists the allowed URLs of HTTP hooks ("*" is any text) and variables in headers. Nil allows all.
 type HTTPHookLimits struct{ URLs, EnvVars []string }
 
-// HookMatcher registers callbacks of the host for an event (initialize.hooks).
-type HookMatcher struct {
+// HookCallbackMatcher registers callbacks of the host for an event (initialize.hooks).
+type HookCallbackMatcher struct {
 	// Matcher is compared with the event's subject; nil, "" and "*" match everything.
 	Matcher         *string  `json:"matcher,omitempty"`
 	HookCallbackIDs []string `json:"hookCallbackIds"`
@@ -127,8 +127,8 @@ func NoteRequestSent(ctx context.Context) {
 	}
 }
 
-// HookReport counts the hooks that ran for one event.
-type HookReport struct {
+// HookEventStats counts the hooks that ran for one event.
+type HookEventStats struct {
 	Event, Name    string // Name includes the matched subject, such as "PreToolUse:Read"
 	Hooks, Blocked int
 	Failed         int // hooks that failed without blocking

@@ -82,13 +82,13 @@ type StopDetails struct {
 }
 
 // SyntheticMessage creates a message that the CLI, not a model, wrote.
-func SyntheticMessage(id, text, stop string) AssistantMessage {
+func SyntheticMessage(id, text, stopReason string) AssistantMessage {
 	return AssistantMessage{
 		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),
-		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stop,
+		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stopReason,
 		Usage: Usage{
 			OutputTokensDetails: NullValue[OutputDetails](),
-			ServerToolUse:       &ServerToolUse{},
+			ServerToolUse:       &ServerToolUsage{},
 			InferenceGeo:        NullValue[string](),
 			Iterations:          NullValue[[]struct{}](),
 			Speed:               NullValue[string](),
@@ -108,7 +108,7 @@ type Usage struct {
 	CacheReadInputTokens     int                 `json:"cache_read_input_tokens"`
 	OutputTokens             int                 `json:"output_tokens"`
 	OutputTokensDetails      Null[OutputDetails] `json:"output_tokens_details,omitzero"`
-	ServerToolUse            *ServerToolUse      `json:"server_tool_use,omitempty"`
+	ServerToolUse            *ServerToolUsage    `json:"server_tool_use,omitempty"`
 	ServiceTier              *string             `json:"service_tier"`
 	CacheCreation            CacheCreation       `json:"cache_creation"`
 	InferenceGeo             Null[string]        `json:"inference_geo,omitzero"`
@@ -144,8 +144,8 @@ type OutputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
-// ServerToolUse counts the calls of tools that the API runs.
-type ServerToolUse struct {
+// ServerToolUsage counts the calls of tools that the API runs.
+type ServerToolUsage struct {
 	WebSearchRequests int `json:"web_search_requests"`
 	WebFetchRequests  int `json:"web_fetch_requests"`
 }

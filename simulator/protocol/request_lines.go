@@ -108,8 +108,9 @@ type ContextEdit struct {
 	Keep string `json:"keep"`
 }
 
-// TurnPosition counts the prompts of a session from 1.
-type TurnPosition struct {
+// SessionTurnPosition is the position of a turn in its session, from 1: TurnIndex counts all prompts, PromptIndex only those that a
+// user typed in a terminal.
+type SessionTurnPosition struct {
 	PromptIndex int `json:"promptIndex"`
 	TurnIndex   int `json:"turnIndex"`
 }

@@ -42,18 +42,18 @@ type PromptAccepted struct {
 	Typed          string // see [UserMessage.Typed]
 	LocalCommand   bool   // a command that runs without the model
 	UnknownCommand bool   // a command that is not available here
-	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
-	Expansion *Expansion
+	// ExpandedCommand is the command that the prompt calls, or the command whose text is the prompt; nil means none.
+	Expansion *ExpandedCommand
 }
 
-// CommandRan is a command that a host has run between two prompts. It belongs to the next prompt.
-type CommandRan struct {
+// HostCommandRan is a command that a host has run between two prompts. It belongs to the next prompt.
+type HostCommandRan struct {
 	Command *PromptAccepted
 	Output  *User
 }
 
-// Expansion is a command or skill with the text that it adds to the conversation.
-type Expansion struct {
+// ExpandedCommand describes a command or skill whose text was added to the conversation.
+type ExpandedCommand struct {
 	Name      string
 	Tools     []string // permission rules that the command grants
 	Model     string   // model that the command sets; empty means none
@@ -168,7 +168,7 @@ func (*PromptQueued) event()                {}
 func (*ConversationCompacted) event()       {}
 func (*PromptAccepted) event()              {}
 func (*PromptAbsorbed) event()              {}
-func (*CommandRan) event()                  {}
+func (*HostCommandRan) event()              {}
 func (*RuleMatched) event()                 {}
 func (*ContextAdded) event()                {}
 func (*StopHooks) event()                   {}

@@ -83,15 +83,15 @@ type UserLine struct {
 	RefusalRetry         bool   `json:"refusalRetry,omitempty"`
 
 	// The following keys belong to prompts.
-	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image of the session, and so on
-	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
-	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
-	QueueOnly       bool            `json:"queueTranscriptOnly,omitempty"`  // the prompt was not sent to the model at once
-	Origin          json.RawMessage `json:"origin,omitempty"`
-	PromptSource    string          `json:"promptSource,omitempty"` // "sdk", "system", "typed" or "queued"
-	SentAtMS        int64           `json:"sentAtMs,omitempty"`     // Unix time
-	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
-	TurnPosition    *TurnPosition   `json:"turnPosition,omitempty"`
+	ImageIDs        []int                `json:"imagePasteIds,omitempty"` // 1 for the first image of the session, and so on
+	PermissionMode  PermissionMode       `json:"permissionMode,omitempty"`
+	SkipAttachments bool                 `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
+	QueueOnly       bool                 `json:"queueTranscriptOnly,omitempty"`  // the prompt was not sent to the model at once
+	Origin          json.RawMessage      `json:"origin,omitempty"`
+	PromptSource    string               `json:"promptSource,omitempty"` // "sdk", "system", "typed" or "queued"
+	SentAtMS        int64                `json:"sentAtMs,omitempty"`     // Unix time
+	TurnOrigin      string               `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
+	TurnPosition    *SessionTurnPosition `json:"turnPosition,omitempty"`
 	// AttributionKey is the host's id of the prompt; it may be empty.
 	AttributionKey string   `json:"turnAttributionKey,omitempty"`
 	MergedUUIDs    []string `json:"mergedSendUuids,omitempty"`

@@ -32,8 +32,8 @@ func FormatFaults(faults []Fault) string {
 	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
-// FormatFaultsByFile is like FormatFaults, but uses the wording of older versions, which mention only files.
-func FormatFaultsByFile(faults []Fault) string {
+// FormatFaultsForOldVersions is like FormatFaults, but uses the wording of older versions, which mention only files.
+func FormatFaultsForOldVersions(faults []Fault) string {
 	return formatFaultList(faults, "These settings files did not load. Nothing in them is in effect, including hooks and permission rules, "+
 		"until you correct these problems:", "These settings entries were skipped; the rest of each file is in effect:")
 }
@@ -88,7 +88,7 @@ func invalidKeyFaults(keys []string, file map[string]json.RawMessage) []Fault {
 func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fault {
 	got := plainjson.TypeOf(value)
 	if p.Name == "permissions" && got == "object" {
-		return permissionFaults(p.Schema.Issues(value))
+		return invalidPermissionsFaults(p.Schema.Issues(value))
 	}
 	for _, sample := range []string{`"x"`, `true`, `1`, `[]`, `{}`, `{"type":"command","command":"x"}`} {
 		if p.Schema.Issues(json.RawMessage(sample)) != nil {
@@ -106,7 +106,7 @@ func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fau
 	return []Fault{{Key: p.Name, Text: "Invalid value"}}
 }
 
-func permissionFaults(issues []plainjson.Issue) (found []Fault) {
+func invalidPermissionsFaults(issues []plainjson.Issue) (found []Fault) {
 	for _, i := range issues {
 		switch key := i.LastKey(); key {
 		case "allow", "deny", "ask":
@@ -227,8 +227,8 @@ func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	return kept.Raw(), found
 }
 
-// invalidHook is a problem in the hooks of a settings file: in one hook, or in a matcher with its hooks.
-type invalidHook struct {
+// hookProblem is a problem in the hooks of a settings file: in one hook, or in a matcher with its hooks.
+type hookProblem struct {
 	path    string
 	part    string // "entry" or "matcher"
 	problem string
@@ -239,7 +239,7 @@ type invalidHook struct {
 }
 
 // fault returns the fault in the words that the CLI uses for hooks. consequence is the end of the sentence.
-func (o invalidHook) fault(consequence string) Fault {
+func (o hookProblem) fault(consequence string) Fault {
 	text := o.problem + consequence
 	if o.validTypes != nil {
 		text += " Valid types: " + strings.Join(o.validTypes, ", ")
@@ -249,7 +249,7 @@ func (o invalidHook) fault(consequence string) Fault {
 
 // faultInWordsOfValueErrors returns the fault in the words that the CLI uses for values of any key, such as "Expected
 // string, but received number". hasWordsForProblem is false if the CLI has no such words for the problem.
-func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForProblem bool) {
+func (o hookProblem) faultInWordsOfValueErrors() (valueError Fault, hasWordsForProblem bool) {
 	switch {
 	case o.validTypes != nil:
 		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.validTypes, "' | '") + "'"}, true
@@ -261,11 +261,11 @@ func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 
 // withoutInvalidHooksOfMatcher returns a matcher without its invalid hooks, and the list of these hooks. The returned
 // matcher is nil if the matcher itself is invalid.
-func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
+func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMessage, []hookProblem) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	odd := invalidHook{path: path, part: "matcher"}
+	odd := hookProblem{path: path, part: "matcher"}
 	switch {
 	case err != nil:
 		odd.problem = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
@@ -280,10 +280,10 @@ func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMes
 		odd.problem = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.actualType + ")"
 	}
 	if odd.problem != "" {
-		return nil, []invalidHook{odd}
+		return nil, []hookProblem{odd}
 	}
 	good := []json.RawMessage{}
-	var found []invalidHook
+	var found []hookProblem
 	for i, hook := range list {
 		if o := findHookProblem(fmt.Sprintf("%s.hooks.%d", path, i), hook); o != nil {
 			found = append(found, *o)
@@ -298,27 +298,27 @@ func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMes
 	if err != nil {
 		return nil, found
 	}
-	return group.With("hooks", left).Raw(), found
+	return group.Set("hooks", left).Raw(), found
 }
 
-func findHookProblem(path string, raw json.RawMessage) *invalidHook {
+func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	if isValidHook(raw) {
 		return nil
 	}
 	if got := plainjson.TypeOf(raw); got != "object" {
-		return &invalidHook{path: path, part: "entry", problem: "Hook entry must be an object; received a " + got}
+		return &hookProblem{path: path, part: "entry", problem: "Hook entry must be an object; received a " + got}
 	}
 	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](raw)
 	kind, _ := plainjson.StringValue(fields["type"])
 	if !slices.Contains(hookKinds(), kind) {
-		return &invalidHook{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
+		return &hookProblem{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
 	}
 	for _, key := range requiredHookFields(kind) {
 		if got := plainjson.TypeOf(fields[key]); got != "string" {
-			return &invalidHook{path: path, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
+			return &hookProblem{path: path, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
 	}
-	return &invalidHook{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
+	return &hookProblem{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
 func truncate(text string) string {
@@ -370,7 +370,7 @@ func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeys("permissions.", permissions,
 			"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")...)
 	}
-	names := claudecode.ToolsListed(claudecode.InitListsToolAlways)
+	names := claudecode.InitToolNames(claudecode.InitListsToolAlways)
 	for _, rule := range s.Permissions.Rules {
 		tool, _, _ := strings.Cut(rule.Text, "(")
 		if strings.HasPrefix(tool, "mcp__") || claudecode.ToolNamed(tool).Name != "" {

@@ -428,7 +428,7 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(file.With("permissions", permissions.Raw()).Indented()+"\n"), 0o644)
+	return os.WriteFile(path, []byte(file.Set("permissions", permissions.Raw()).Indented()+"\n"), 0o644)
 }
 
 func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
@@ -436,7 +436,7 @@ func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules
 	switch u.Type {
 	case "setMode":
 		mode, err := protocol.Marshal(u.Mode)
-		return o.With("defaultMode", mode), err
+		return o.Set("defaultMode", mode), err
 	case "addDirectories", "removeDirectories":
 		key, values = "additionalDirectories", u.Directories
 	}
@@ -459,5 +459,5 @@ func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules
 		}
 	}
 	raw, err := protocol.Marshal(list)
-	return o.With(key, raw), err
+	return o.Set(key, raw), err
 }

@@ -174,7 +174,7 @@ func (s *Settings) EnabledPlugins() (ids []string) {
 		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
 		plugins, _ := plainjson.Parse(file.Get("enabledPlugins"))
 		for _, p := range plugins {
-			all = all.With(p.Key, p.Value)
+			all = all.Set(p.Key, p.Value)
 		}
 	}
 	for _, p := range all {
@@ -331,7 +331,7 @@ func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedK
 	}
 	maps.DeleteFunc(file, func(key string, _ json.RawMessage) bool { return slices.Contains(bad, key) || !isWantedKey(key) })
 	if permissions, err := plainjson.Parse(file["permissions"]); err == nil && !isWantedKey("permissions.defaultMode") {
-		file["permissions"] = permissions.Without("defaultMode").Raw()
+		file["permissions"] = permissions.Delete("defaultMode").Raw()
 	}
 	raw, err := json.Marshal(file)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestJobNext(t *testing.T) {
 		{"fc3b6225", "0 0 1 1 *", false, 1798761511324.6995},
 	} {
 		c, _ := ParseCron(tt.expr)
-		got := Job{ID: tt.id, Cron: c, Recurring: tt.recurring, Created: created}.NextRunMillis()
+		got := Job{ID: tt.id, Cron: c, Recurring: tt.recurring, Created: created}.FirstRunMillis()
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.id, tt.expr, diff)
 		}

@@ -29,11 +29,11 @@ const (
 	firstRunDelayOfFiveMinuteJob = 285 * time.Second
 )
 
-// NextRunMillis returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
+// FirstRunMillis returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
 // deviates from the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of
 // its period. A job for every five minutes runs firstRunDelayOfFiveMinuteJob after its creation. A job that runs once, at a
 // full or half hour, runs a little earlier.
-func (j Job) NextRunMillis() float64 {
+func (j Job) FirstRunMillis() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)
 	}
@@ -69,20 +69,20 @@ func unixMillis(t time.Time) float64 { return float64(t.UnixMilli()) }
 
 func milliseconds(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
-// NewJob returns a new job, which [Set.Schedule] can store.
+// NewJob returns a new job, which [Set.AddJob] can store.
 func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.options.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.options.Now()}
 }
 
-// Schedule stores a job of the session. This package does not run it.
-func (s *Set) Schedule(j Job) {
+// AddJob stores a scheduled job of the session. This package does not run it.
+func (s *Set) AddJob(j Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scheduledJobs = append(s.scheduledJobs, j)
 }
 
-// Unschedule removes the jobs for which the function returns true and returns their number.
-func (s *Set) Unschedule(matches func(Job) bool) int {
+// RemoveJobs removes the jobs for which matches returns true, and returns their number.
+func (s *Set) RemoveJobs(matches func(Job) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.scheduledJobs)
@@ -90,8 +90,8 @@ func (s *Set) Unschedule(matches func(Job) bool) int {
 	return before - len(s.scheduledJobs)
 }
 
-// Scheduled lists the jobs of the session, oldest first.
-func (s *Set) Scheduled() []Job {
+// Jobs lists the jobs of the session, oldest first.
+func (s *Set) Jobs() []Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.scheduledJobs)

@@ -115,7 +115,7 @@ func (s *Set) Start(i Info) *Task {
 		i.ID = s.newID(i.Kind)
 	}
 	id := strings.ReplaceAll(s.options.NewID(), "-", "")
-	i.RunID = lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + id[len(id)-8:] // 0mwprw21s-2e066cd9
+	i.RunID = zeroPaddedLastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + id[len(id)-8:] // 0mwprw21s-2e066cd9
 	i.IsTerminal = s.options.IsTerminal
 	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFilePath(i.ID)
@@ -190,12 +190,12 @@ func (s *Set) Stop(id string, by Killer) *Task {
 	return t
 }
 
-// StopCommands stops the commands of an agent that end with the agent; see [Info.EndsWithAgent].
-func (s *Set) StopCommands(agent string) {
+// StopCommandsEndingWithAgent stops the commands of an agent that end with the agent; see [Info.EndsWithAgent].
+func (s *Set) StopCommandsEndingWithAgent(agentID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
-		if t.EndsWithAgent && t.ParentID == agent && !t.ended && t.cancel != nil {
+		if t.EndsWithAgent && t.ParentID == agentID && !t.ended && t.cancel != nil {
 			s.stopAndEndIfCommand(t, KilledBySystem)
 		}
 	}
@@ -452,7 +452,7 @@ func countStartedAgent(stats *protocol.SubagentStats, t *Task) {
 	}
 }
 
-func (s *Set) countEndInStats(t *Task, status Status) {
+func (s *Set) countEndInStats(t *Task, status FinalStatus) {
 	if t.Kind != KindAgent || t.isUncounted {
 		return
 	}

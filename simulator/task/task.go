@@ -49,19 +49,19 @@ type Info struct {
 	OutputFile string // file that receives the output of the task; set by Start, empty means none
 }
 
-// Status is the final status of a task, as in task_updated.
-type Status string
+// FinalStatus is the status of a task that has ended, as in task_updated.
+type FinalStatus string
 
 // The final statuses of a task.
 const (
-	StatusCompleted Status = "completed"
-	StatusFailed    Status = "failed"
-	StatusKilled    Status = "killed"
+	StatusCompleted FinalStatus = "completed"
+	StatusFailed    FinalStatus = "failed"
+	StatusKilled    FinalStatus = "killed"
 )
 
 // End describes the end of a task.
 type End struct {
-	Status       Status
+	Status       FinalStatus
 	Summary      string
 	Notice       string // the summary for the model; empty means Summary
 	Report       string // the report of a background agent; empty means none
@@ -234,9 +234,9 @@ func (t *Task) endLocked(e End) {
 	t.interrupted = e.Interrupted
 	if t.Background || t.Kind == KindAgent && !t.IsAmbient {
 		s.queueTaskEvents(t, t.inBackground, t.taskUpdatedFrame(struct {
-			Status  Status `json:"status"`
-			EndTime int64  `json:"end_time"`
-			Error   string `json:"error,omitempty"`
+			Status  FinalStatus `json:"status"`
+			EndTime int64       `json:"end_time"`
+			Error   string      `json:"error,omitempty"`
 		}{e.Status, s.options.Now().UnixMilli(), e.Error}))
 	}
 	s.queueTaskEvents(t, t.inBackground, t.notificationFrame(e))
@@ -309,7 +309,7 @@ func (t *Task) taskUpdatedFrame(patch any) *protocol.System {
 func (t *Task) notificationFrame(e End) *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
-	status := cmp.Or(map[Status]string{StatusKilled: "stopped"}[e.Status], string(e.Status)) // (spec: cli-contract 3.4)
+	status := cmp.Or(map[FinalStatus]string{StatusKilled: "stopped"}[e.Status], string(e.Status)) // (spec: cli-contract 3.4)
 	fields = append(fields, protocol.Field{Key: "status", Value: status}, protocol.Field{Key: "output_file", Value: t.OutputFile})
 	if e.Report != "" {
 		fields = append(fields, protocol.Field{Key: "summary", Value: e.Report}, protocol.Field{Key: "summary_is_report", Value: true})
@@ -390,16 +390,16 @@ func (s *Set) newID(k ShellOrAgentKind) string { return NewTaskID(k, s.options.N
 func NewTaskID(k ShellOrAgentKind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == KindAgent {
-		return "a" + hex[:min(8, len(hex))] + lastDigits(hex, 8)
+		return "a" + hex[:min(8, len(hex))] + zeroPaddedLastDigits(hex, 8)
 	}
-	n, err := strconv.ParseUint(lastDigits(hex, 12), 16, 64)
+	n, err := strconv.ParseUint(zeroPaddedLastDigits(hex, 12), 16, 64)
 	if err != nil {
-		return "b" + lastDigits(hex, 8)
+		return "b" + zeroPaddedLastDigits(hex, 8)
 	}
-	return "b" + lastDigits(strconv.FormatUint(n, 36), 8)
+	return "b" + zeroPaddedLastDigits(strconv.FormatUint(n, 36), 8)
 }
 
-func lastDigits(digits string, n int) string {
+func zeroPaddedLastDigits(digits string, n int) string {
 	if len(digits) >= n {
 		return digits[len(digits)-n:]
 	}

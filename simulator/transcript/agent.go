@@ -55,7 +55,7 @@ func (c *attribution) recordSkill(name string) {
 	}
 }
 
-func (c *attribution) attributionOfMessage(ev *protocol.Assistant) protocol.Attribution {
+func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.Attribution {
 	if !c.isForked {
 		c.Agent = ev.SubagentType
 	}
@@ -198,7 +198,7 @@ func userTextContent(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
-func setRowSourceOfCLIText(line *protocol.UserLine) {
+func setTextFormAndRowSource(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
 		line.Message = userTextContent(text) // the CLI writes these texts as strings, not as lists of blocks

@@ -39,7 +39,7 @@ func pickMembers(t *testing.T, s *transcript.Transcript, keys ...string) []map[s
 func TestExpandedCommand(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
-	greet := &protocol.Expansion{Name: "team:greet", Tools: []string{"Read"}}
+	greet := &protocol.ExpandedCommand{Name: "team:greet", Tools: []string{"Read"}}
 	text := protocol.Content{Blocks: []protocol.Block{protocol.Text("Say hello.\n")}}
 	record(
 		t, s,
@@ -47,7 +47,7 @@ func TestExpandedCommand(t *testing.T) {
 		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
 		&protocol.PromptAccepted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
 		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
-		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.Expansion{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
+		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.ExpandedCommand{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
 		&protocol.Assistant{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
 		&protocol.PromptAccepted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
 		&protocol.Assistant{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
@@ -349,7 +349,7 @@ func TestQueryInTerminal(t *testing.T) {
 }
 
 // TestResumedWithoutPrompt checks that a session that is resumed in a terminal and ends without a
-// prompt has lines about its mode and costs.
+// promptUUID has lines about its mode and costs.
 func TestResumedWithoutPrompt(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

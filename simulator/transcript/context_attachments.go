@@ -142,7 +142,7 @@ type (
 		Type string `json:"type"` // "date"
 		Date string `json:"date"`
 	}
-	remoteSessionAttachment struct {
+	commitAttributionAttachment struct {
 		Type          string  `json:"type"` // "remote_session_change"
 		URL           *string `json:"url"`
 		Commit        string  `json:"commit"`
@@ -160,9 +160,9 @@ func (l *contextAttachmentWriter) currentSessionContextOf(agentID string) Sessio
 	return l.conversation.options.Context.SessionContext(agentID)
 }
 
-// writeEnvironmentOrChangesBeforePrompt writes the description of the environment with the first prompt of a conversation. In a
-// terminal, each later prompt adds what has changed since then.
-func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error {
+// writeEnvironmentOrChanges writes, after the line of the first prompt of a conversation, the description of the environment. In a
+// terminal, it writes after each later prompt what has changed since then.
+func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 	now, terminal := l.currentSessionContextOf(""), l.conversation.options.Machine.IsTerminal
 	var lines []any
 	switch {
@@ -179,7 +179,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 		lines = append(lines, line)
 	}
 	l.remainingWritten = true
-	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeLines(now)...)...)
+	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeChangeLines(now)...)...)
 }
 
 func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
@@ -190,8 +190,8 @@ func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
 	return lines
 }
 
-// modeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
-func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
+// modeChangeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
+func (l *contextAttachmentWriter) modeChangeLines(now SessionContext) (lines []any) {
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
 		l.planMode = plans
 		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
@@ -385,11 +385,11 @@ func namesAndTexts(list []Listing) (names, texts []string) {
 }
 
 func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
+	return append(l.instructionsGitStatusAndDateLines(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
 }
 
-// openingAttachments returns the attachments instructions, session_context (the state of the repository) and date.
-func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
+// instructionsGitStatusAndDateLines returns the attachments instructions, session_context (the state of the repository) and date.
+func (l *contextAttachmentWriter) instructionsGitStatusAndDateLines(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	var lines []any
 	now := l.currentSessionContextOf(agentID)
@@ -412,7 +412,7 @@ func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
 
 func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID string) []any {
 	now := l.currentSessionContextOf(agentID)
-	signed := remoteSessionAttachment{
+	signed := commitAttributionAttachment{
 		Type: "remote_session_change", Commit: "Co-Authored-By: " + now.Signature + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}

@@ -61,7 +61,7 @@ func (th *conversation) promptIDOfEventAndNextLines(ev *protocol.PromptAccepted)
 }
 
 func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
-	e := th.newLineEnvelope("", "", prompt.Timestamp)
+	e := th.nextLineEnvelope("", "", prompt.Timestamp)
 	e.PromptID = th.promptIDOfEventAndNextLines(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
@@ -76,19 +76,20 @@ type hostAssistantLine struct {
 }
 
 func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
-	e := th.newLineEnvelope("", host.UUID, "")
+	e := th.nextLineEnvelope("", host.UUID, "")
 	message := host.Message
 	if message.Get("id") == nil {
-		message = message.With("id", json.RawMessage(plainjson.MarshalString(th.options.Clock.NewID())))
+		message = message.Set("id", json.RawMessage(plainjson.MarshalString(th.options.Clock.NewID())))
 	}
 	if text, isString := plainjson.StringValue(message.Get("content")); isString {
-		message = message.With("content", slices.Concat([]byte("["), rawTextBlock(text), []byte("]")))
+		message = message.Set("content", slices.Concat([]byte("["), rawTextBlock(text), []byte("]")))
 	}
 	return hostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
 }
 
-// newLineEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.
-func (th *conversation) newLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
+// nextLineEnvelope returns the common keys of the next line of an agent's conversation. The line becomes the parent of the line
+// after it, so lines must be written in the order of the calls.
+func (th *conversation) nextLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
 	}
@@ -129,7 +130,7 @@ func (th *conversation) timestampOrNow(timestamp string) string {
 }
 
 func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
-	return attachmentLineOf(th.newLineEnvelope(agentID, "", ""), role, value)
+	return attachmentLineOf(th.nextLineEnvelope(agentID, "", ""), role, value)
 }
 
 func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.AttachmentLine {
@@ -137,7 +138,7 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 }
 
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := attachmentLineOf(th.newLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
+	line := attachmentLineOf(th.nextLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Role != "system" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}

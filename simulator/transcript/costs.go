@@ -23,15 +23,16 @@ func (c *sessionCosts) restoreFromLine(line protocol.CostStateLine) {
 	}
 }
 
-func (c *sessionCosts) addToolCostsAndLineChanges(ev *protocol.ToolExecuted) {
+func (c *sessionCosts) addToolDurationAndLineChanges(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := countChangedLines(ev.Result)
 	c.totals.TotalLinesAdded += added
 	c.totals.TotalLinesRemoved += removed
 }
 
-// addTurn adds the costs of a turn. It ignores the result of a session that failed outside a turn.
-func (c *sessionCosts) addTurn(ev *protocol.Result) {
+// updateFromResult takes over the costs of the session so far from a result, and adds the duration of its turn. It ignores the
+// result of a session that failed outside a turn.
+func (c *sessionCosts) updateFromResult(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
 	}

@@ -132,7 +132,7 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	if ev.Queued != nil {
 		typed = protocol.Content{Text: ev.Queued[0]}
 	}
-	text := cmp.Or(firstLineForSessionList(typed), firstLineForSessionList(ev.Content))
+	text := cmp.Or(textForSessionList(typed), textForSessionList(ev.Content))
 	if inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""; text != "" && !inherited && ev.Source != "system" {
 		l.lastPromptText = text
 	}

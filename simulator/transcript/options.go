@@ -74,7 +74,7 @@ type ContextSource interface {
 
 // fileStateRecorder is a [ContextSource] that also records the state of files. In a terminal session, it is called
 // before the lines of a prompt are written.
-type fileStateRecorder interface{ RecordFilesBeforePrompt(prompt string) }
+type fileStateRecorder interface{ RecordFilesBeforePrompt(promptUUID string) }
 
 // ModelContext describes the current model.
 type ModelContext struct {
@@ -429,9 +429,8 @@ func requestTool(t protocol.Tool) protocol.RequestTool {
 	return protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema}
 }
 
-// cacheControlMarks returns the places of a request up to which the API caches it. blocks is the number of content blocks of the
-// last message.
-func (now RequestContext) cacheControlMarks(messages, blocks int) []protocol.CacheControlMark {
+// cacheControlMarks returns the places of a request up to which the API caches it.
+func (now RequestContext) cacheControlMarks(messageCount, lastMessageBlockCount int) []protocol.CacheControlMark {
 	value := map[string]string{"type": "ephemeral"}
 	switch now.PromptCache {
 	case "off":
@@ -448,8 +447,8 @@ func (now RequestContext) cacheControlMarks(messages, blocks int) []protocol.Cac
 		shared["scope"] = "global"
 		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
 	}
-	if messages > 0 {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", messages - 1, "content", max(blocks-1, 0)}, Value: value})
+	if messageCount > 0 {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", messageCount - 1, "content", max(lastMessageBlockCount-1, 0)}, Value: value})
 	}
 	return marks
 }

@@ -32,7 +32,7 @@ type parsedTranscript struct {
 	title, aiTitle                  string
 	planName                        string // name of the plan file; empty means none
 	tools                           []string
-	lastPromptText                  string // prompt of the last line of type last-prompt
+	lastPromptText                  string // promptUUID of the last line of type last-promptUUID
 	costs                           *protocol.CostStateLine
 	endsInNewline                   bool              // the file ends in a newline, or is empty
 	deferredCallID                  string            // id of the last deferred call
@@ -208,7 +208,7 @@ func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 // updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a
 // prompt, it adds one.
 func (t *parsedTranscript) updateTurnCountFromLine(e transcriptLine, lineKeys map[string]json.RawMessage) {
-	var at protocol.TurnPosition
+	var at protocol.SessionTurnPosition
 	switch decodeKey(lineKeys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
 		t.promptCount, t.untypedPromptCount = at.TurnIndex, at.TurnIndex-at.PromptIndex
@@ -333,7 +333,7 @@ func (t *parsedTranscript) firstPromptTextOfBranch(leafUUID string) string {
 			continue
 		}
 		content, _ := e.decodeContent()
-		if text := firstLineForSessionList(content); text != "" && text[0] != '<' {
+		if text := textForSessionList(content); text != "" && text[0] != '<' {
 			return text
 		}
 	}
@@ -393,22 +393,22 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 		}
 		source := line.Get("sessionId")
 		if source != nil {
-			line = line.With("sessionId", json.RawMessage(plainjson.MarshalString(id)))
+			line = line.Set("sessionId", json.RawMessage(plainjson.MarshalString(id)))
 		}
 		if line.Get("promptId") != nil {
-			line = line.With("promptId", json.RawMessage(plainjson.MarshalString(promptID)))
+			line = line.Set("promptId", json.RawMessage(plainjson.MarshalString(promptID)))
 		}
 		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
-			line = line.With("requestSessionId", source)
+			line = line.Set("requestSessionId", source)
 		}
-		if raw, err := protocol.Marshal(line.Without("slug").Without("turnAttributionKey")); err == nil { // a fork begins without the name of a plan file, and without the ids of hosts
+		if raw, err := protocol.Marshal(line.Delete("slug").Delete("turnAttributionKey")); err == nil { // a fork begins without the name of a plan file, and without the ids of hosts
 			out.Write(append(raw, '\n'))
 		}
 	}
 	return out.Bytes()
 }
 
-func firstLineForSessionList(c protocol.Content) string {
+func textForSessionList(c protocol.Content) string {
 	const most = 200
 	text := c.Text
 	for _, b := range c.Blocks {

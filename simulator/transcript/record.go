@@ -18,17 +18,17 @@ type recorder struct {
 	agents                  *agentTranscripts
 	requests                *modelRequestLog
 	costs                   sessionCosts
-	attribution             attribution               // attribution of the model's next lines
-	promptCount, imageCount int                       // number of prompts and of their images so far
-	untypedPromptCount      int                       // number of those prompts that no user has typed on a terminal
-	retainedUUIDs           []string                  // uuids of the messages that the last compaction kept
-	compactionUUID          string                    // id of the command for the last compaction in a terminal
-	unanswered              []unansweredCall          // calls without a result at the end of the history
-	awaitsReply             bool                      // the history ends with a prompt that the model has not answered
-	turnClosed              bool                      // the closing lines of the first turn in a terminal are written
-	stateBeforePrompt       recorderStateBeforePrompt // state before the last prompt
-	unrecordedHostCommands  []*protocol.CommandRan    // commands that are recorded with the next prompt
-	refusedByUser           bool                      // the user has refused the last call
+	attribution             attribution                // attribution of the model's next lines
+	promptCount, imageCount int                        // number of prompts and of their images so far
+	untypedPromptCount      int                        // number of those prompts that no user has typed on a terminal
+	retainedUUIDs           []string                   // uuids of the messages that the last compaction kept
+	compactionUUID          string                     // id of the command for the last compaction in a terminal
+	unanswered              []unansweredCall           // calls without a result at the end of the history
+	awaitsReply             bool                       // the history ends with a prompt that the model has not answered
+	turnClosed              bool                       // the closing lines of the first turn in a terminal are written
+	stateBeforePrompt       recorderStateBeforePrompt  // state before the last prompt
+	unrecordedHostCommands  []*protocol.HostCommandRan // commands that are recorded with the next prompt
+	refusedByUser           bool                       // the user has refused the last call
 
 	lastCallCheck        struct{ messageID, requestID string } // last check of the calls of a message
 	lastStructuredOutput structuredOutputAttachment            // output of the last call
@@ -56,7 +56,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 		return r.recordPrompt(ev)
 	case *protocol.PromptAbsorbed:
 		return r.recordAbsorbedPrompt(ev)
-	case *protocol.CommandRan:
+	case *protocol.HostCommandRan:
 		r.unrecordedHostCommands = append(r.unrecordedHostCommands, ev)
 	case *protocol.Init:
 		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
@@ -70,7 +70,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	case *protocol.FailedAPIRequestBeforeRetry:
 		return r.recordRetry(ev)
 	case *protocol.ToolExecuted:
-		r.costs.addToolCostsAndLineChanges(ev)
+		r.costs.addToolDurationAndLineChanges(ev)
 		r.lastStructuredOutput = structuredOutputAttachment{"structured_output", ev.ExecutedInput, ev.Use.ID}
 		if r.lastStructuredOutput.Data == nil {
 			r.lastStructuredOutput.Data = ev.Use.Input
@@ -78,7 +78,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
 	case *protocol.TurnPromptWithdrawnByUser:
-		return r.undoPromptWithoutAnswer()
+		return r.rewindBeforeWithdrawnPrompt()
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
@@ -163,7 +163,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if err := r.recordHostCommandsBeforePrompt(ev); err != nil {
 		return err
 	}
-	r.rememberStateForPromptWithdrawal(ev)
+	r.saveStateBeforePromptAndNamePlan(ev)
 	r.conversation.inQuery = false
 	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
@@ -171,7 +171,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
-	e := r.conversation.newLineEnvelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.nextLineEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
@@ -190,7 +190,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.attribution, r.turnClosed = attribution{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
 	r.sessionListLines.recordPrompt(ev)
 	mended = append(mended, r.sessionListLines.linesMissingBeforeFirstPrompt()...)
-	r.setPromptPositionAndSource(&line, ev)
+	r.countPromptAndSetPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageNumbersAfter(ev.Content, r.imageCount)
 	if ev.Expansion == nil {
 		r.attachments.prompt = ev
@@ -199,7 +199,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 }
 
 // promptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
-// prompt that became part of the turn.
+// promptUUID that became part of the turn.
 func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}
@@ -209,7 +209,7 @@ func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line pr
 	for i, text := range ev.Queued {
 		line.Message = userTextContent(text)
 		if i > 0 {
-			e := r.conversation.newLineEnvelope("", "", ev.Timestamp)
+			e := r.conversation.nextLineEnvelope("", "", ev.Timestamp)
 			e.PromptID = r.conversation.options.Clock.NewID()
 			line.LineHead, line.LineID = e.LineHead, e.LineID
 			r.conversation.recordFilesBeforePrompt(e.UUID)
@@ -229,9 +229,9 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 	return err
 }
 
-// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
+// countPromptAndSetPositionAndSource counts the prompt and sets its source, its time and its position in
 // the session. In a terminal, notices about background work are not counted as prompts.
-func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
+func (r *recorder) countPromptAndSetPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
 	setPromptSource(line, prompt)
 	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
 		line.QueueOnly, line.TurnOrigin = true, ""
@@ -239,7 +239,7 @@ func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *p
 	}
 	r.promptCount++
 	line.SentAtMS = unixMilli(prompt.Timestamp)
-	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
+	line.TurnPosition = &protocol.SessionTurnPosition{TurnIndex: r.promptCount}
 	if r.conversation.options.Machine.IsTerminal {
 		if prompt.Source != "system" {
 			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
@@ -259,11 +259,11 @@ type commandPermissions struct {
 	Model string   `json:"model,omitempty"`
 }
 
-func (r *recorder) recordCommandPermissions(x *protocol.Expansion) error {
+func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	r.attribution.recordSkill(x.Name)
 	if strings.HasPrefix(x.Name, "mcp__") { // after the prompt of a server, only the next prompt describes the environment
 		r.attachments.contextPending = !r.attachments.contextWritten
-	} else if err := r.attachments.writeEnvironmentOrChangesBeforePrompt(); err != nil {
+	} else if err := r.attachments.writeEnvironmentOrChanges(); err != nil {
 		return err
 	}
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...), x.Model}))
@@ -275,7 +275,7 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		r.sessionListLines.openedByCommand = r.sessionListLines.openedByCommand || !r.lines.opened
-		e := r.conversation.newLineEnvelope("", "", ev.Timestamp)
+		e := r.conversation.nextLineEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineTrailer: e.LineTrailer,
@@ -290,7 +290,7 @@ func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtM
 		{Message: userTextContent(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
 		{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"},
 	} {
-		e := r.conversation.newLineEnvelope("", uuid, ev.Timestamp)
+		e := r.conversation.nextLineEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
 		line.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 		lines, uuid = append(lines, line), ev.UUID
@@ -335,7 +335,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
-	e := r.conversation.newLineEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.nextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
@@ -363,7 +363,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
-		Attribution: r.attribution.forAgent(agentID).attributionOfMessage(ev),
+		Attribution: r.attribution.forAgent(agentID).attributeMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
@@ -423,7 +423,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if err := r.writeLinesBeforeUser(ev, agentID, endsTurn); err != nil {
 		return err
 	}
-	e := r.conversation.newLineEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.nextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptID
 	if ev.SourceUUID != "" {
 		e.ParentUUID = &ev.SourceUUID
@@ -453,7 +453,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.Expansion == nil && (agentID == "" || ev.Companion) {
-		setRowSourceOfCLIText(&line)
+		setTextFormAndRowSource(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
@@ -465,7 +465,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if err := r.lines.write(line); err != nil || ev.Expansion == nil {
 		return err
 	}
-	return r.recordCommandPermissions(ev.Expansion)
+	return r.recordExpansionContext(ev.Expansion)
 }
 
 func (r *recorder) setTitle(title string) error {

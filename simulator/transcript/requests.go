@@ -201,13 +201,13 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 
 // addAttachmentTexts adds the texts of an attachment. If role is "system", they become a separate message.
 func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
-	if role == "user" && len(renderedTexts) == 2 && c.insertFirstMentionMessage(renderedTexts[0].Content) {
+	if role == "user" && len(renderedTexts) == 2 && c.insertMentionMessageBeforePrompt(renderedTexts[0].Content) {
 		renderedTexts = renderedTexts[1:]
 	}
 	var systemTexts []string
 	for _, text := range renderedTexts {
 		if role != "system" {
-			c.insertReminder(len(c.messages), text.Content)
+			c.insertReminderInUserMessage(len(c.messages), text.Content)
 			continue
 		}
 		systemTexts = append(systemTexts, text.Content)
@@ -218,7 +218,7 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 	}
 }
 
-func (c *modelInput) insertReminder(beforeIndex int, text string) {
+func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string) {
 	for i := beforeIndex - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countLeadingReminders()
@@ -267,7 +267,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 			c.addMessage("system", "", []json.RawMessage{rawTextBlock(strings.Join(plain, "\n\n"))}, true)
 		} else {
 			for _, text := range texts {
-				c.insertReminder(len(c.messages), text)
+				c.insertReminderInUserMessage(len(c.messages), text)
 			}
 		}
 		texts = nil
@@ -300,9 +300,9 @@ func (m *inputMessage) countLeadingReminders() int {
 	return len(m.content)
 }
 
-// linesOfAnsweredRequest returns the lines about the request that a message of the model answers. It returns nil if the message
-// answers no request, or if the lines were written with an earlier block of the message.
-func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol.Assistant) []any {
+// recordRequestAndReturnLines records that the request that reply answers was sent, and returns the lines about it. It returns
+// nil if reply answers no request, or if an earlier block of reply has written the lines. reply may be an API error message.
+func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
 	c.isUnanswered = false
 	failed := reply.IsAPIErrorMessage
@@ -326,7 +326,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 		lines = l.promptAndToolsSnapshotAfterFirstReply(agentID)
 	}
 	c.countRepliesWithoutText()
-	for _, line := range l.reminderLinesOfNextRequest(agentID, c, now, lines != nil && c.snapshotCount == 2) {
+	for _, line := range l.takeReminderLinesOfNextRequest(agentID, c, now, lines != nil && c.snapshotCount == 2) {
 		c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 		lines, l.remindedUUIDs[line.UUID] = append(lines, line), true
 	}
@@ -368,8 +368,9 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	return l.appendLoadedToolsRecord(append(lines, line), agentID, shape.Tools)
 }
 
-// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
-func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
+// takeReminderLinesOfNextRequest returns the attachments that a request adds, and records what they report, so that the next call
+// returns only later changes. An agent's second request lists agents and may recommend Bash.
+func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
 		if isSecondRequest {
 			lines = l.attachments.subagentSecondRequestAttachments(agentID)
@@ -383,7 +384,7 @@ func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *mode
 		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", reminderTextAfterRepliesWithoutText}, reminderTextAfterRepliesWithoutText))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
-		for _, line := range l.attachments.modeLines(session) {
+		for _, line := range l.attachments.modeChangeLines(session) {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
 	}

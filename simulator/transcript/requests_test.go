@@ -24,7 +24,7 @@ func TestInsertReminder(t *testing.T) {
 			content = append(content, rawTextBlock(text+"\n"))
 		}
 		c.addMessage("user", "", content, false)
-		c.insertReminder(1, second)
+		c.insertReminderInUserMessage(1, second)
 		var got []string
 		for _, raw := range c.messages[0].content {
 			var b struct{ Text string }
@@ -45,7 +45,7 @@ func TestAttributionOfMessage(t *testing.T) {
 	var c attribution
 	var got []string
 	reply := func(id string) {
-		got = append(got, c.attributionOfMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
+		got = append(got, c.attributeMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
 	}
 	reply("msg_1")
 	c.recordSkill("tidy")

@@ -30,7 +30,7 @@ type (
 
 // recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
 func (r *recorder) recordResult(ev *protocol.Result) error {
-	r.costs.addTurn(ev)
+	r.costs.updateFromResult(ev)
 	if ev.TerminalReason == "budget_exhausted" { // no request follows the first reply
 		r.requests.inputOf("").replyID = ""
 	}
@@ -47,7 +47,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
 		th.inQuery = false
-		e := th.newLineEnvelope("", "", "")
+		e := th.nextLineEnvelope("", "", "")
 		lines = append(lines, protocol.TurnDurationLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count, AgentCount: r.agents.countRunningAgents(),
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
@@ -96,7 +96,7 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.write(lines...)
 	}
-	e := r.conversation.newLineEnvelope("", "", "")
+	e := r.conversation.nextLineEnvelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
@@ -122,7 +122,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		if ev.StreamOnly {
 			return nil
 		}
-		e := r.conversation.newLineEnvelope("", ev.UUID, "")
+		e := r.conversation.nextLineEnvelope("", ev.UUID, "")
 		e.QuerySession = "" // the text does not come from a query
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
@@ -149,12 +149,12 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 // requestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
 // changed, a [protocol.FallbackLine].
 func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
-	lines, changed := r.requests.linesOfAnsweredRequest(agentID, reply), r.unrecordedFallback
+	lines, changed := r.requests.recordRequestAndReturnLines(agentID, reply), r.unrecordedFallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
 	}
 	r.unrecordedFallback = nil
-	e := r.conversation.newLineEnvelope("", changed.UUID, "")
+	e := r.conversation.nextLineEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 		Content: changed.Text("content"), Trigger: changed.Text("trigger"), Original: changed.Text("original_model"),
@@ -174,7 +174,7 @@ func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
 }
 
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
-	e := r.conversation.newLineEnvelope("", "", "")
+	e := r.conversation.nextLineEnvelope("", "", "")
 	return r.lines.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineTrailer: e.LineTrailer,
@@ -193,7 +193,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.lastLineUUIDs, "")
 	r.conversation.inQuery = r.conversation.inQuery && meta.Trigger == "auto"
-	e := r.conversation.newLineEnvelope("", ev.UUID, "")
+	e := r.conversation.nextLineEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
@@ -230,7 +230,7 @@ func (r *recorder) writeLinesBeforeCompactionBoundary() error {
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
-		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.promptCount},
+		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.SessionTurnPosition{TurnIndex: r.promptCount},
 	}
 	if ev.Command == nil {
 		return r.writeLinesAfterCompactionInTurn(ev, line)
@@ -238,7 +238,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if r.conversation.options.Machine.IsTerminal {
 		line.TurnPosition.PromptIndex, ev.Command.UUID = r.promptCount, r.compactionUUID
 	}
-	e := r.conversation.newLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.nextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.write(line); err != nil {
@@ -250,7 +250,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if r.conversation.options.Machine.IsTerminal {
 		ev.Output.Message = userTextContent("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
 	}
-	e = r.conversation.newLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e = r.conversation.nextLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.lines.write(protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, RowSource: "local", LineID: e.LineID, LineTrailer: e.LineTrailer,
@@ -264,8 +264,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the complete
 // context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
-	lines := r.attachments.openingAttachments("")
-	e := r.conversation.newLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	lines := r.attachments.instructionsGitStatusAndDateLines("")
+	e := r.conversation.nextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
 	summaryLine.LineHead, summaryLine.LineID, summaryLine.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	summaryLine.TurnOrigin, summaryLine.SummarizedPrompts = "sdk", []string{ev.Prompt}
@@ -277,7 +277,7 @@ func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationComp
 }
 
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
-	e := r.conversation.newLineEnvelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.nextLineEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
@@ -324,7 +324,7 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	return nil
 }
 
-func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted) {
+func (r *recorder) saveStateBeforePromptAndNamePlan(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
@@ -333,9 +333,9 @@ func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted)
 	}
 }
 
-// undoPromptWithoutAnswer writes the lines about the unanswered request, and restores the state before the prompt. The
+// rewindBeforeWithdrawnPrompt writes the lines about the unanswered request, and restores the state before the prompt. The
 // next line gets the parent of the prompt, as if the prompt had not been typed.
-func (r *recorder) undoPromptWithoutAnswer() error {
+func (r *recorder) rewindBeforeWithdrawnPrompt() error {
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	err := r.lines.write(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.stateBeforePrompt
@@ -352,11 +352,11 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	r.attachments.contextPending = !r.attachments.contextWritten
 	var lines []any
 	for i, block := range ev.Content.Blocks {
-		e := r.conversation.newLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
+		e := r.conversation.nextLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
 		e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userTextContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
-			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.promptCount, PromptIndex: r.promptCount - r.untypedPromptCount}
+			line.TurnOrigin, line.TurnPosition = "human", &protocol.SessionTurnPosition{TurnIndex: r.promptCount, PromptIndex: r.promptCount - r.untypedPromptCount}
 		}
 		lines = append(lines, line)
 	}
@@ -424,7 +424,7 @@ func (r *recorder) writeUnansweredRequest(agentID string) error {
 	if !r.requests.inputOf(agentID).isUnanswered {
 		return nil
 	}
-	return r.writeLinesToTranscriptOf(agentID, r.requests.linesOfAnsweredRequest(agentID, &protocol.Assistant{IsAPIErrorMessage: true})...)
+	return r.writeLinesToTranscriptOf(agentID, r.requests.recordRequestAndReturnLines(agentID, &protocol.Assistant{IsAPIErrorMessage: true})...)
 }
 
 func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {
@@ -461,7 +461,7 @@ const lostResultText = "[Tool call interrupted: the session ended before this ca
 func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
-		e := r.conversation.newLineEnvelope("", "", "")
+		e := r.conversation.nextLineEnvelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.messageUUID
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.toolUseID, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
@@ -470,7 +470,7 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 		})
 	}
 	if len(lines) > 0 || r.awaitsReply {
-		e, sequence := r.conversation.newLineEnvelope("", "", ""), ""
+		e, sequence := r.conversation.nextLineEnvelope("", "", ""), ""
 		message := protocol.SyntheticMessage(r.conversation.options.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineTrailer: e.LineTrailer})
@@ -486,9 +486,9 @@ func (r *recorder) writeContextOfPrompt() error {
 		return nil
 	}
 	if ev.Expansion != nil {
-		return r.recordCommandPermissions(ev.Expansion)
+		return r.recordExpansionContext(ev.Expansion)
 	}
-	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
+	err := r.attachments.writeEnvironmentOrChanges()
 	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
 		r.imageCount += len(ids)

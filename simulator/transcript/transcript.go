@@ -185,7 +185,7 @@ func (s *Transcript) openResumed(path string) error {
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLinesOfEvent(ev) }
 
 // SetCosts sets the costs of the session, which may include those of a turn without a result.
-func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.addTurn(total) }
+func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.updateFromResult(total) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
@@ -290,7 +290,7 @@ func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
 // ok is false if there is no such call.
-func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
+func (s *Transcript) Deferred() (use protocol.ToolUse, messageUUID string, ok bool) {
 	if s.deferredCallID == "" || len(s.history) == 0 {
 		return use, "", false
 	}

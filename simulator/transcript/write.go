@@ -211,9 +211,9 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 	return names
 }
 
-// insertFirstMentionMessage inserts call, which describes a mentioned file, as a message before the prompt. It does so
+// insertMentionMessageBeforePrompt inserts call, which describes a mentioned file, as a message before the prompt. It does so
 // at most once after each request; otherwise it returns false.
-func (c *modelInput) insertFirstMentionMessage(call string) bool {
+func (c *modelInput) insertMentionMessageBeforePrompt(callText string) bool {
 	at := len(c.messages) - 1
 	for at >= c.sentMessages && c.messages[at].role != "user" {
 		at--
@@ -221,7 +221,7 @@ func (c *modelInput) insertFirstMentionMessage(call string) bool {
 	if at < c.sentMessages || at > c.sentMessages && c.messages[at-1].id == mentionMessageID {
 		return false
 	}
-	message := inputMessage{role: "user", id: mentionMessageID, content: []json.RawMessage{json.RawMessage(plainjson.MarshalString(call))}, differsFromLines: true}
+	message := inputMessage{role: "user", id: mentionMessageID, content: []json.RawMessage{json.RawMessage(plainjson.MarshalString(callText))}, differsFromLines: true}
 	c.messages = slices.Insert(c.messages, at, message)
 	return true
 }
@@ -239,8 +239,8 @@ func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.Att
 	}
 	image, _ := protocol.Marshal(protocol.Image(about.Content.File.Type, about.Content.File.Base64)) // encoding strings cannot fail
 	call := protocol.Reminder(`Called the Read tool with the following input: {"file_path":` + plainjson.MarshalString(about.Filename) + "}")
-	if !c.insertFirstMentionMessage(call) {
-		c.insertReminder(len(c.messages), call)
+	if !c.insertMentionMessageBeforePrompt(call) {
+		c.insertReminderInUserMessage(len(c.messages), call)
 	}
 	m := &c.messages[len(c.messages)-1]
 	at := m.countLeadingReminders()

@@ -15,7 +15,7 @@ func TestFlagTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
 	limits := supportLimits()
-	for _, f := range flags.ListFlags() {
+	for _, f := range flags.ListRealCLIFlags() {
 		status, note, _ := strings.Cut(limits[f.Name], ": ")
 		switch {
 		case status == "" && f.HasEffect:

@@ -405,7 +405,7 @@ type matcher struct {
 }
 
 func newMatcher() *matcher {
-	return &matcher{values: map[string]string{}, placeholders: map[string]string{}, normaliser: parity.New(nil)}
+	return &matcher{values: map[string]string{}, placeholders: map[string]string{}, normaliser: parity.NewNormaliser(nil)}
 }
 
 // numbersDiffer reports whether two numbers at a path count as different.

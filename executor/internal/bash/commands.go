@@ -223,9 +223,9 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// readFilesModifiedByCommandHint returns a hint about files that the session had read before a
+// modifiedSeenFilesHint returns a hint about files that the session had read before a
 // command modified them. It returns "" if there are none.
-func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.ModificationTimesByPath) string {
+func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
 	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)
 	if len(paths) == 0 {
@@ -247,7 +247,7 @@ func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.Mo
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-func (c *Commands) outputLimit() int {
+func (c *Commands) outputLimitBytes() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimit)
 	}
@@ -258,12 +258,12 @@ func (c *Commands) outputLimit() int {
 // the beginning in out.Stdout and saves raw, the untrimmed output, in a file. The text is then a preview with the path of this file.
 func (c *Commands) storeAndLimitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
-	if len(output) <= c.outputLimit() {
+	if len(output) <= c.outputLimitBytes() {
 		return output
 	}
-	out.Stdout = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(output[:c.outputLimit()]))) // a character that the limit cuts in two becomes U+FFFD
+	out.Stdout = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(output[:c.outputLimitBytes()]))) // a character that the limit cuts in two becomes U+FFFD
 	if c.options.OutputDir == "" {
-		return tool.TruncateWithMissingLinesNote(output, c.outputLimit())
+		return tool.TruncateWithMissingLinesNote(output, c.outputLimitBytes())
 	}
 	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
 	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {

@@ -53,9 +53,9 @@ func Monitor(c *Commands) tool.Tool {
 func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
 	switch {
 	case in.WS != nil:
-		return tool.FailWithoutResult(call.Name, "cannot open a WebSocket: claudeless does not simulate WebSockets")
+		return tool.FailUnsimulated(call.Name, "cannot open a WebSocket: claudeless does not simulate WebSockets")
 	case c.options.Tasks == nil:
-		return tool.FailWithoutResult(call.Name, "cannot run in the background in this session")
+		return tool.FailUnsimulated(call.Name, "cannot run in the background in this session")
 	}
 	ms := defaultMonitorTimeoutMS
 	if in.TimeoutMS != nil {
@@ -78,7 +78,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
-		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.timeout)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
+		"waiting for the user — an event is not their reply.", m.task.ID, formatMinutesAndSeconds(m.timeout)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
 // monitoredCommandWatcher reports the lines that a command prints as events of a background task.
@@ -140,7 +140,7 @@ func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context,
 			m.task.ReportEvent(unreportedLines)
 			reportedEventCount++
 		}
-		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.timeout), reportedEventCount))
+		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", formatMinutesAndSeconds(m.timeout), reportedEventCount))
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}
@@ -154,8 +154,8 @@ func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context,
 	return task.End{Status: task.StatusCompleted, Summary: head + "stream ended", Event: unreportedLines}
 }
 
-// shortDuration formats a duration without trailing zeros: 5m, 1m 30s, 2s.
-func shortDuration(d time.Duration) string {
+// formatMinutesAndSeconds formats a duration without trailing zeros: 5m, 1m 30s, 2s.
+func formatMinutesAndSeconds(d time.Duration) string {
 	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
 	var parts []string
 	if minutes > 0 {

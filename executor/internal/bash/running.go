@@ -66,7 +66,7 @@ func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
 	switch r.waitForExitOrTimeout(ctx) {
 	case outcomeFinished:
 		code := r.cmd.Wait()
-		result := r.commandResult(code, bashOutput{NoSandbox: r.input.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
+		result := r.finishCommand(code, bashOutput{NoSandbox: r.input.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
@@ -74,7 +74,7 @@ func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
 			r.cmd.Stop()
 			r.cmd.Wait()
 			r.endTask(task.StatusKilled, protocol.ToolResult{})
-			return r.commandResult(128+int(syscall.SIGKILL), bashOutput{})
+			return r.finishCommand(128+int(syscall.SIGKILL), bashOutput{})
 		}
 		r.stopAndReadOutput()
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
@@ -85,7 +85,7 @@ func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndReadOutput()
-		result := tool.Fail("%s", joinNonEmptyLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimit())))
+		result := tool.Fail("%s", joinNonEmptyLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimitBytes())))
 		r.endTask(task.StatusCompleted, result)
 		return result
 	}
@@ -130,7 +130,7 @@ func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWai
 	}
 }
 
-func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult) {
+func (r *runningCommand) endTask(status task.FinalStatus, result protocol.ToolResult) {
 	if r.task == nil {
 		return
 	}
@@ -162,7 +162,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.input.NoSandbox}
 	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
 		code := r.cmd.Wait()
-		result, end := r.commandResult(code, out), r.taskEnd(code)
+		result, end := r.finishCommand(code, out), r.recordExitCode(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
@@ -257,7 +257,7 @@ func (r *runningCommand) waitForBackgroundEnd(ctx context.Context, timeout time.
 	end := task.End{Status: task.StatusKilled, Summary: r.backgroundTaskSummaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
-		return r.taskEnd(r.cmd.Wait())
+		return r.recordExitCode(r.cmd.Wait())
 	case <-ctx.Done():
 	case <-over:
 		end.Summary += " after reaching its background time limit"
@@ -272,8 +272,9 @@ func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns the end of a task whose command exited with this code and was not stopped.
-func (r *runningCommand) taskEnd(code int) task.End {
+// recordExitCode writes the exit code to the output of the task and returns the end of the task. The command must have exited by
+// itself.
+func (r *runningCommand) recordExitCode(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
 		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.backgroundTaskSummaryPrefix(), code)}
@@ -281,8 +282,9 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.backgroundTaskSummaryPrefix() + "completed (exit code 0)"}
 }
 
-// commandResult returns the result of a command that exited with code. The caller has already set some fields of out.
-func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
+// finishCommand returns the result of a command that exited with code, and closes or removes its output file. Unless the command
+// has a task, it also moves the shell to the directory in which the command ended. The caller has already set some fields of out.
+func (r *runningCommand) finishCommand(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCapturedBytes)
 	if out.TaskID == "" {
 		r.cmd.DiscardOutput()
@@ -299,7 +301,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.input.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.ExitCodeMeaning(r.input.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimit()), note))
+			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimitBytes()), note))
 		}
 	}
 	if m := imageDataURLPattern().FindStringSubmatch(output); m != nil {
@@ -310,14 +312,14 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 		where = r.startedInBackgroundNotice(out.TaskID)
 	}
 	if code == 0 {
-		out.StaleHint = r.commands.readFilesModifiedByCommandHint(r.versionsBefore)
+		out.StaleHint = r.commands.modifiedSeenFilesHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
-	if file := tool.FilePrintedByCat(r.input.Command); file != "" && len(raw) <= r.commands.outputLimit() {
+	if file := tool.FilePrintedByCat(r.input.Command); file != "" && len(raw) <= r.commands.outputLimitBytes() {
 		r.files.RecordSeenIfCommandPrintedWholeFile(file, raw)
-	} else if file := tool.ViewedFile(r.input.Command); file != "" {
-		r.files.RecordPrinted(file)
+	} else if file := tool.PrintedFile(r.input.Command); file != "" {
+		r.files.RecordPartlySeen(file)
 	}
 	return shown
 }

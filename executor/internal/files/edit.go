@@ -243,12 +243,12 @@ func addReplaceAllDefault(in *plainjson.Object) bool {
 
 // withQuotesOfFile adapts an edit to a file in which the text to replace has other quotes, such as curly quotes. It
 // returns all other edits unchanged.
-func withQuotesOfFile(content, before, after string) (from, to string) {
+func withQuotesOfFile(content, before, after string) (adaptedBefore, adaptedAfter string) {
 	if strings.Contains(content, before) {
 		return before, after
 	}
 	if found := findIgnoringQuotes(content, before); found != "" {
-		return found, withCurlyQuotes(found, after)
+		return found, matchCurlyQuotes(found, after)
 	}
 	return before, after
 }
@@ -266,8 +266,8 @@ func findIgnoringQuotes(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes makes the double quotes in text curly if those in old are curly, and likewise the single quotes.
-func withCurlyQuotes(old, text string) string {
+// matchCurlyQuotes makes the double quotes in text curly if those in old are curly, and likewise the single quotes.
+func matchCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
 	opens := func(i int) bool { return i == 0 || strings.ContainsRune(" \t\n\r([{—–", runes[i-1]) }
@@ -344,7 +344,7 @@ func trimTrailingSpaceUnlessMarkdown(in *plainjson.Object, key string) bool {
 	if clean == text {
 		return false
 	}
-	*in = (*in).With(key, tool.Quote(clean))
+	*in = (*in).Set(key, tool.Quote(clean))
 	return true
 }
 

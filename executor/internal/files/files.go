@@ -94,8 +94,8 @@ func typedCheck[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTr
 	})
 }
 
-// RecordFromEarlierRun records that the model saw this content in an earlier run. content has "\n" between lines.
-func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
+// RecordSeenInEarlierRun records that the model saw this content in an earlier run. content has "\n" between lines.
+func (f *SeenFileTracker) RecordSeenInEarlierRun(path, content string) {
 	if data, err := readRegularFile(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
 	}
@@ -121,8 +121,8 @@ func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutpu
 	}
 }
 
-// RecordPrinted records that the model has seen a part of a file because a command printed it.
-func (f *SeenFileTracker) RecordPrinted(file string) {
+// RecordPartlySeen records that the model has seen a part of a file because a command printed it.
+func (f *SeenFileTracker) RecordPartlySeen(file string) {
 	path := f.options.Paths.Path(file)
 	data, err := readRegularFile(path)
 	if err != nil {
@@ -151,9 +151,9 @@ func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse
 	return path
 }
 
-// Changes returns the files that changed after the session had written them. It also records the new content as seen by
+// TakeChangedFiles returns the files that changed after the session had written them. It also records the new content as seen by
 // the model, so it returns each change only once.
-func (f *SeenFileTracker) Changes() []ChangedFile { return f.seenByModel.takeChangedFiles() }
+func (f *SeenFileTracker) TakeChangedFiles() []ChangedFile { return f.seenByModel.takeChangedFiles() }
 
 // CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that
 // exist.
@@ -191,7 +191,7 @@ func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
 	case "NotebookEdit":
 		path = in.Notebook
 	case "Bash":
-		path = tool.ViewedFile(in.Command)
+		path = tool.PrintedFile(in.Command)
 	}
 	if path == "" {
 		return ""
@@ -219,7 +219,7 @@ func (f *SeenFileTracker) InputWithAbsolutePathForHooksAndHosts(call protocol.To
 	if whole == path {
 		return nil
 	}
-	out, err := in.With(key, tool.Quote(whole)).MarshalJSON()
+	out, err := in.Set(key, tool.Quote(whole)).MarshalJSON()
 	if err != nil {
 		return nil
 	}

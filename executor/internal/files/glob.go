@@ -43,7 +43,7 @@ func Glob(f *Finder) tool.Tool {
 
 func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	start := f.options.Clock.Now()
-	root, refusal := f.checkDirectory(in.Path)
+	root, refusal := f.resolveSearchDirectory(in.Path)
 	if refusal != nil {
 		return *refusal
 	}

@@ -45,10 +45,10 @@ func NotebookEdit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "NotebookEdit",
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
-			_, refusal := f.planNotebook(&in)
+			_, refusal := f.planNotebookEdit(&in)
 			return refusal
 		}),
-		Run: typedRun(f, editNotebook),
+		Run: typedRun(f, runNotebookEdit),
 	}
 }
 
@@ -58,8 +58,8 @@ type plannedNotebookEdit struct {
 	output              notebookEditOutput
 }
 
-// planNotebook applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
-func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
+// planNotebookEdit applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
+func (f *SeenFileTracker) planNotebookEdit(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
 	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
 	no := func(format string, args ...any) (plannedNotebookEdit, *protocol.ToolResult) {
@@ -91,12 +91,12 @@ func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEd
 		return no("Cell ID must be specified when not inserting a new cell.")
 	}
 	var refusal *protocol.ToolResult
-	p.output, refusal = p.notebook.editCells(*in, func() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") })
+	p.output, refusal = p.notebook.editCell(*in, func() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") })
 	return p, refusal
 }
 
-func editNotebook(_ context.Context, f *SeenFileTracker, in notebookEditInput) protocol.ToolResult {
-	p, refusal := f.planNotebook(&in)
+func runNotebookEdit(_ context.Context, f *SeenFileTracker, in notebookEditInput) protocol.ToolResult {
+	p, refusal := f.planNotebookEdit(&in)
 	if refusal != nil {
 		return *refusal
 	}
@@ -123,7 +123,7 @@ func editNotebook(_ context.Context, f *SeenFileTracker, in notebookEditInput) p
 	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
 }
 
-func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
+func (nb *notebook) editCell(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode}
 	at, found := 0, true
 	if in.CellID != "" {
@@ -154,12 +154,12 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 		nb.cells = slices.Delete(nb.cells, at, at+1)
 		return out, nil
 	}
-	*cell = cell.With("source", tool.Quote(in.NewSource))
+	*cell = cell.Set("source", tool.Quote(in.NewSource))
 	if tool.TextOfJSONStringOrStringList(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
-		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
+		*cell = cell.Set("execution_count", json.RawMessage("null")).Set("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {
-		*cell = cell.With("cell_type", tool.Quote(in.CellType))
+		*cell = cell.Set("cell_type", tool.Quote(in.CellType))
 	}
 	return out, nil
 }
@@ -167,11 +167,11 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 func newCell(in notebookEditInput, id string) plainjson.Object {
 	cell := plainjson.Object{{Key: "cell_type", Value: tool.Quote(in.CellType)}}
 	if id != "" {
-		cell = cell.With("id", tool.Quote(id))
+		cell = cell.Set("id", tool.Quote(id))
 	}
-	cell = cell.With("source", tool.Quote(in.NewSource)).With("metadata", json.RawMessage("{}"))
+	cell = cell.Set("source", tool.Quote(in.NewSource)).Set("metadata", json.RawMessage("{}"))
 	if in.CellType == "code" {
-		cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
+		cell = cell.Set("execution_count", json.RawMessage("null")).Set("outputs", json.RawMessage("[]"))
 	}
 	return cell
 }
@@ -212,7 +212,7 @@ func (nb *notebook) marshal() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	nb.keys = nb.keys.With("cells", cells)
+	nb.keys = nb.keys.Set("cells", cells)
 	data, err := protocol.Marshal(nb.keys)
 	if err != nil {
 		return nil, err
@@ -279,8 +279,8 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// resultOfReadingNotebook returns the result of reading a notebook, cell by cell, or an error result and false.
-func resultOfReadingNotebook(path string, notebookJSON []byte) (result protocol.ToolResult, isValidNotebook bool) {
+// notebookReadResult returns the result of reading a notebook, cell by cell, or an error result and false.
+func notebookReadResult(path string, notebookJSON []byte) (result protocol.ToolResult, isValidNotebook bool) {
 	nb, err := parseNotebook(notebookJSON)
 	if err != nil {
 		return tool.Fail("%s", err), false

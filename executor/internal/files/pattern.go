@@ -51,7 +51,7 @@ func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 	for i := 0; i < len(d.pattern); i++ {
 		switch c := d.pattern[i]; c {
 		case '\\':
-			end := cmp.Or(lastByteOfRipgrepWordBoundaryAt(d.pattern, i), escapeEnd(d.pattern, i))
+			end := cmp.Or(lastByteOfRipgrepWordBoundaryAt(d.pattern, i), lastByteOfEscapeAt(d.pattern, i))
 			d.writeRepeatablePatternItem(translateRipgrepEscapeToGo(d.pattern[i : end+1]))
 			i = end
 		case '[':
@@ -59,7 +59,7 @@ func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 			d.writeRepeatablePatternItem(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := endOfGroupOpeningToken(d.pattern, i)
+			end := lastByteOfGroupOpeningAt(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
 			d.output.WriteString(removeNameFromRegexGroupOpening(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
@@ -75,7 +75,7 @@ func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 		case '*', '+', '?':
 			i = d.writeRepetitionOfLastItem(d.pattern[i:i+1], i)
 		case '{':
-			end, f := repetitionCountEnd(d.pattern, i)
+			end, f := lastByteOfRepetitionCountAt(d.pattern, i)
 			if f != nil || d.itemStart < 0 {
 				d.writeRepeatablePatternItem("{")
 				continue
@@ -204,19 +204,19 @@ func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgre
 			if strings.HasPrefix(ripgrepPattern[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
 				return &ripgrepPatternError{i, i + 2, "unrecognized escape sequence"}
 			}
-			i = cmp.Or(lastByteOfRipgrepWordBoundaryAt(ripgrepPattern, i), escapeEnd(ripgrepPattern, i))
+			i = cmp.Or(lastByteOfRipgrepWordBoundaryAt(ripgrepPattern, i), lastByteOfEscapeAt(ripgrepPattern, i))
 			canRepeat = true
 		case '[':
 			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
 		case '(':
-			i, canRepeat = endOfGroupOpeningToken(ripgrepPattern, i), false
+			i, canRepeat = lastByteOfGroupOpeningAt(ripgrepPattern, i), false
 		case '|':
 			canRepeat = false
 		case '{':
 			if !canRepeat {
 				return &ripgrepPatternError{i, i + 1, "repetition operator missing expression"}
 			}
-			end, f := repetitionCountEnd(ripgrepPattern, i)
+			end, f := lastByteOfRepetitionCountAt(ripgrepPattern, i)
 			if f != nil {
 				return f
 			}
@@ -228,8 +228,8 @@ func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgre
 	return nil
 }
 
-// escapeEnd returns the index of the last byte of the escape sequence at i, including the braces of \p{…} and \x{…}.
-func escapeEnd(source string, i int) int {
+// lastByteOfEscapeAt returns the index of the last byte of the escape sequence at i, including the braces of \p{…} and \x{…}.
+func lastByteOfEscapeAt(source string, i int) int {
 	i = min(i+1, len(source)-1)
 	if strings.IndexByte("pPxuU", source[i]) >= 0 && strings.HasPrefix(source[i+1:], "{") {
 		if n := strings.IndexByte(source[i:], '}'); n > 0 {
@@ -263,8 +263,8 @@ func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
 	return i
 }
 
-// endOfGroupOpeningToken returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
-func endOfGroupOpeningToken(pattern string, start int) (lastIndex int) {
+// lastByteOfGroupOpeningAt returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
+func lastByteOfGroupOpeningAt(pattern string, start int) (lastIndex int) {
 	if strings.HasPrefix(pattern[start+1:], "?") {
 		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {
 			return start + n
@@ -273,8 +273,8 @@ func endOfGroupOpeningToken(pattern string, start int) (lastIndex int) {
 	return start
 }
 
-// repetitionCountEnd returns the index of the brace that closes the count at i, such as {2,3}, or the error in it.
-func repetitionCountEnd(source string, i int) (end int, f *ripgrepPatternError) {
+// lastByteOfRepetitionCountAt returns the index of the brace that closes the count at i, such as {2,3}, or the error in it.
+func lastByteOfRepetitionCountAt(source string, i int) (end int, f *ripgrepPatternError) {
 	digits := func(at int) int {
 		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
 		return at + len(source[at:]) - len(strings.TrimLeft(source[at:], "0123456789"))

@@ -100,8 +100,8 @@ func splitGlobsAtSpacesAndUnbracedCommas(list string) []string {
 	return out
 }
 
-// matchGlob reports whether a glob matches a path as in ignore files: a glob without a slash matches at every depth.
-func matchGlob(pattern, rel string) bool {
+// matchIgnoreStyleGlob reports whether a glob matches a path as in ignore files: a glob without a slash matches at every depth.
+func matchIgnoreStyleGlob(pattern, rel string) bool {
 	name := rel
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
 		name = path.Base(rel)
@@ -155,16 +155,16 @@ type Finder struct{ options FinderOptions }
 
 // NewFinder creates a Finder. It accesses no file.
 func NewFinder(o FinderOptions) *Finder {
-	o.Access = cmp.Or[DenyRuleSearchFilter](o.Access, unrestrictedSearch{})
+	o.Access = cmp.Or[DenyRuleSearchFilter](o.Access, unrestrictedSearchFilter{})
 	return &Finder{o}
 }
 
-type unrestrictedSearch struct{}
+type unrestrictedSearchFilter struct{}
 
-func (unrestrictedSearch) IsHidden(string) bool { return false }
+func (unrestrictedSearchFilter) IsHidden(string) bool { return false }
 
-// checkDirectory returns a search's directory (empty means the working directory), or a result that explains a refusal.
-func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
+// resolveSearchDirectory returns a search's directory (empty means the working directory), or a result that explains a refusal.
+func (f *Finder) resolveSearchDirectory(path string) (string, *protocol.ToolResult) {
 	dir := f.options.Paths.Path(path)
 	info, err := os.Stat(dir)
 	var r protocol.ToolResult

@@ -29,12 +29,12 @@ const MaxWholeFileBytes = 256 << 10
 func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:  "Read",
-		Check: typedCheck(f, refuseUnreadableFile),
+		Check: typedCheck(f, refuseBinaryOrDeviceFile),
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
 			r := typedRun(f, runRead)(ctx, call)
 			out, _ := r.Output.(readOutput)
 			if file, _ := out.File.(textFile); file.truncationNotice != "" {
-				r.EventsAfter = append(r.EventsAfter, &protocol.AttachmentAdded{Role: "system", Rendered: []string{file.truncationNotice}, AgentID: call.AgentID(), Attachment: map[string]any{
+				r.EventsAfter = append(r.EventsAfter, &protocol.AttachmentAdded{Role: "system", Rendered: []string{file.truncationNotice}, AgentID: call.CallerAgentID(), Attachment: map[string]any{
 					"type": "read_truncation_notice", "toolUseID": call.ID, "banner": file.truncationNotice,
 				}})
 			}
@@ -43,7 +43,7 @@ func Read(f *SeenFileTracker) tool.Tool {
 	}
 }
 
-func refuseUnreadableFile(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
+func refuseBinaryOrDeviceFile(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
@@ -93,9 +93,9 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
-		return readImage(path, data)
+		return imageReadResult(path, data)
 	case ".ipynb":
-		r, ok := resultOfReadingNotebook(in.FilePath, data)
+		r, ok := notebookReadResult(in.FilePath, data)
 		if ok {
 			f.seenByModel.recordShown(path, string(data))
 		}
@@ -104,13 +104,13 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 		if !bytes.HasPrefix(data, []byte("%PDF-")) {
 			return tool.Fail("File is not a valid PDF (missing %%PDF- header): %s", path)
 		}
-		return readPDF(path, data)
+		return pdfReadResult(path, data)
 	}
 	if in.Limit == nil && !in.AllowLarge && len(data) > MaxWholeFileBytes {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file.%s", tool.FormatSize(len(data)), tool.FormatSize(MaxWholeFileBytes), allowLargeHint)
 	}
-	r := readText(path, decodeText(data), in)
+	r := textReadResult(path, decodeText(data), in)
 	if out, is := r.Output.(readOutput); is {
 		file := out.File.(textFile)
 		f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
@@ -120,11 +120,11 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 }
 
 // ReadLines reads a file that a prompt mentions as the Read tool does, even if the session does not have that tool. first is the first line,
-// from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
+// adaptedBefore 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 // wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
 func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}
-	if refusal := refuseUnreadableFile(ctx, f, in); refusal != nil {
+	if refusal := refuseBinaryOrDeviceFile(ctx, f, in); refusal != nil {
 		return *refusal, false
 	}
 	if data, err := readRegularFile(path); err == nil {
@@ -163,7 +163,7 @@ type pdfFile struct {
 	OriginalSize int    `json:"originalSize"`
 }
 
-func readImage(path string, data []byte) protocol.ToolResult {
+func imageReadResult(path string, data []byte) protocol.ToolResult {
 	if len(data) == 0 {
 		return tool.Fail("Image file is empty: %s", path)
 	}
@@ -187,7 +187,7 @@ func imageDimensions(data []byte) *dimensions {
 	return &dimensions{config.Width, config.Height, config.Width, config.Height}
 }
 
-func readPDF(path string, data []byte) protocol.ToolResult {
+func pdfReadResult(path string, data []byte) protocol.ToolResult {
 	encoded := base64.StdEncoding.EncodeToString(data)
 	raw, _ := protocol.Marshal(struct { // encoding strings cannot fail
 		Type   string            `json:"type"`

@@ -54,20 +54,20 @@ func (s *grepSearch) matchesFilters(p string) bool {
 	}
 	rel = filepath.ToSlash(rel)
 	for _, f := range s.filters {
-		if !matchGlob(f, rel) {
+		if !matchIgnoreStyleGlob(f, rel) {
 			return false
 		}
 	}
 	positive, matched := false, false
 	for _, g := range splitGlobsAtSpacesAndUnbracedCommas(s.Glob) {
 		if negated, ok := strings.CutPrefix(g, "!"); ok {
-			if matchGlob(negated, rel) {
+			if matchIgnoreStyleGlob(negated, rel) {
 				return false
 			}
 			continue
 		}
 		positive = true
-		matched = matched || matchGlob(g, rel)
+		matched = matched || matchIgnoreStyleGlob(g, rel)
 	}
 	return matched || !positive
 }
@@ -85,7 +85,7 @@ func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {
-		m.hits = s.searchText(content, len(m.lines))
+		m.hits = s.searchMultiline(content, len(m.lines))
 	} else {
 		m.hits = s.searchLines(m.lines)
 	}
@@ -107,7 +107,7 @@ func (s *grepSearch) searchLines(lines []string) []matchedLine {
 	return hits
 }
 
-func (s *grepSearch) searchText(content string, lineCount int) []matchedLine {
+func (s *grepSearch) searchMultiline(content string, lineCount int) []matchedLine {
 	var hits []matchedLine
 	line, counted := 0, 0
 	for _, m := range s.pattern.FindAllStringIndex(content, -1) {

@@ -56,7 +56,7 @@ func pageOfResults[T any](s *grepSearch, items []T, out *appliedPage) []T {
 	return items
 }
 
-func (a appliedPage) limitAndOffsetOfSearchResultPage() (noteOrEmpty string) {
+func (a appliedPage) paginationText() (noteOrEmpty string) {
 	var parts []string
 	if a.Limit > 0 {
 		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
@@ -82,9 +82,9 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 	return tool.Text(s.appendPagingNote(content, "No matches found", out), out)
 }
 
-func (s *grepSearch) appendPagingNote(content, none string, out grepOutput) string {
-	content = cmp.Or(content, none)
-	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
+func (s *grepSearch) appendPagingNote(content, textIfEmpty string, out grepOutput) string {
+	content = cmp.Or(content, textIfEmpty)
+	if p := out.paginationText(); p != "" {
 		content += "\n\n[Showing results with pagination = " + p + "]"
 	}
 	return content
@@ -104,8 +104,8 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	}
 	content := strings.Join(pageOfResults(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
-	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, countWithNoun(total, "occurrence"), len(found), countWithNoun(len(found), "file"))
-	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
+	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, pluralNoun(total, "occurrence"), len(found), pluralNoun(len(found), "file"))
+	if p := out.paginationText(); p != "" {
 		summary += " with pagination = " + p
 	}
 	if content == "" {
@@ -128,14 +128,14 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	if out.NumFiles == 0 {
 		return tool.Text("No files found", out)
 	}
-	head := fmt.Sprintf("Found %d %s", out.NumFiles, countWithNoun(out.NumFiles, "file"))
-	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
+	head := fmt.Sprintf("Found %d %s", out.NumFiles, pluralNoun(out.NumFiles, "file"))
+	if p := out.paginationText(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
 }
 
-func countWithNoun(n int, word string) string {
+func pluralNoun(n int, word string) string {
 	if n == 1 {
 		return word
 	}
@@ -154,7 +154,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 	var out []string
 	next := 0 // index of the first line that is not shown yet
 	for i, h := range m.hits {
-		from := max(next, h.number-contextLineCount(before))
+		from := max(next, h.number-clampContextLineCount(before))
 		if i > 0 && from > next && s.wantsContextLines() {
 			out = append(out, "--")
 		}
@@ -165,7 +165,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 			out = append(out, s.formatLine(m, h.number, ":", l))
 		}
 		next = h.number + 1
-		last := min(h.number+contextLineCount(after), len(m.lines)-1)
+		last := min(h.number+clampContextLineCount(after), len(m.lines)-1)
 		if i+1 < len(m.hits) {
 			last = min(last, m.hits[i+1].number-1)
 		}
@@ -176,7 +176,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 	return out
 }
 
-func contextLineCount(n tool.IntFromJSONNumber) int { return int(max(0, min(n, 1<<20))) }
+func clampContextLineCount(n tool.IntFromJSONNumber) int { return int(max(0, min(n, 1<<20))) }
 
 func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {

@@ -43,8 +43,8 @@ const maxReadTokens = 25_000
 const allowLargeHint = " To read it anyway, up to what still fits in your context, call Read again with allow_large: true — only if you genuinely need " +
 	"all of it or the user asked for the whole file."
 
-// readText returns the lines of content that in selects. Notices show fullPath; the structured output has in.FilePath.
-func readText(fullPath, content string, in readInput) protocol.ToolResult {
+// textReadResult returns the lines of content that in selects. Notices show fullPath; the structured output has in.FilePath.
+func textReadResult(fullPath, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)
 	if in.Offset != nil && *in.Offset >= 0 {
@@ -56,7 +56,7 @@ func readText(fullPath, content string, in readInput) protocol.ToolResult {
 	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]
 	file := textFile{FilePath: in.FilePath, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}
-	if tokens := tokensOfText(file.Content); tokens > maxReadTokens && !in.AllowLarge {
+	if tokens := estimateTokenCount(file.Content); tokens > maxReadTokens && !in.AllowLarge {
 		if start > 1 || in.Limit != nil {
 			return tool.Fail("File content (%d tokens) exceeds maximum allowed tokens (%d). Use offset and limit parameters to read specific portions "+
 				"of the file, or search for specific content instead of reading the whole file.%s", tokens, maxReadTokens, allowLargeHint)
@@ -82,8 +82,8 @@ func readText(fullPath, content string, in readInput) protocol.ToolResult {
 	return tool.Text(text, out)
 }
 
-// tokensOfText estimates the tokens of a text from the size of the API request that would count them.
-func tokensOfText(text string) int {
+// estimateTokenCount estimates the tokens of a text from the size of the API request that would count them.
+func estimateTokenCount(text string) int {
 	const bytesAroundText, bytesPerToken = 28, 4
 	request, _ := protocol.Marshal(text) // a string cannot fail
 	return (len(request) + bytesAroundText + bytesPerToken - 1) / bytesPerToken

@@ -59,7 +59,7 @@ func TestLeftIsForgotten(t *testing.T) {
 		}
 		behind("sleep 1000 & kill $!")
 	}
-	if len(s.backgroundJobs) == 0 || s.backgroundJobs[0].AllEnded() {
+	if len(s.backgroundJobs) == 0 || s.backgroundJobs[0].ReleaseIfAllEnded() {
 		t.Error("what runs was forgotten")
 	}
 }

@@ -80,9 +80,9 @@ func FilePrintedByCat(shellCommandLine string) (path string) {
 	return args[1]
 }
 
-// ViewedFile returns the file of which the command prints parts, as in "head -n 3 FILE" or "grep -n x FILE"; empty
+// PrintedFile returns the file that the command prints, wholly or in parts, as in "head -n 3 FILE" or "grep -n x FILE"; empty
 // means none (observed with 2.1.329).
-func ViewedFile(command string) string {
+func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
 		return ""

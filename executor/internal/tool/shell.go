@@ -109,14 +109,14 @@ const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claude
 
 // Start runs a command line in the shell's directory. The command writes to the file output, which Start creates; empty
 // means a temporary file. Cancelling ctx does not stop a command that has started.
-func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
+func (s *Shell) Start(ctx context.Context, line, outputPath string) (*ShellCommand, error) {
 	if err := checkSupportedSystem(runtime.GOOS); err != nil {
 		return nil, err
 	}
 	if s.isClosed() {
 		return nil, errors.New("cannot start the command: the session is closed")
 	}
-	file, err := openCommandOutputFile(output)
+	file, err := openCommandOutputFile(outputPath)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (s *Shell) addBackgroundJobUnlessClosed(job *proc.Job) (isAdded bool) {
 	if s.closed {
 		return false
 	}
-	s.backgroundJobs = append(slices.DeleteFunc(s.backgroundJobs, (*proc.Job).AllEnded), job)
+	s.backgroundJobs = append(slices.DeleteFunc(s.backgroundJobs, (*proc.Job).ReleaseIfAllEnded), job)
 	return true
 }
 

@@ -96,7 +96,7 @@ func RenameStringKey(in *Keys, from, to string) bool {
 // RemoveKeys removes keys from an input. It reports whether the input had any of them.
 func RemoveKeys(in *Keys, names ...string) (removedAny bool) {
 	before := len(*in)
-	*in = in.Without(names...)
+	*in = in.Delete(names...)
 	return len(*in) != before
 }
 
@@ -193,8 +193,8 @@ func Quote(s string) json.RawMessage {
 	return raw
 }
 
-// NonNil returns a copy of s that is not nil.
-func NonNil[T any](s []T) []T { return append([]T{}, s...) }
+// NonNilCopy returns a copy of s that is not nil.
+func NonNilCopy[T any](s []T) []T { return append([]T{}, s...) }
 
 // backslashOrUnicodeEscapesPattern matches an escaped backslash, or a sequence of escapes \uXXXX.
 var backslashOrUnicodeEscapesPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
@@ -263,8 +263,8 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// FailWithoutResult returns the error of a call that only a scenario can answer, with the tool's name and the reason.
-func FailWithoutResult(name, reason string) protocol.ToolResult {
+// FailUnsimulated returns the error of a call that only a scenario can answer, with the tool's name and the reason.
+func FailUnsimulated(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }
 

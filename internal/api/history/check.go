@@ -115,11 +115,11 @@ func (c *Message) withoutAnsweredCalls(unansweredCalls []ToolUse, messageIndex i
 	return unansweredCalls, nil
 }
 
-func missingResultError(at int, open []ToolUse) error {
-	ids := make([]string, len(open))
-	for i, u := range open {
+func missingResultError(messageIndex int, unansweredCalls []ToolUse) error {
+	ids := make([]string, len(unansweredCalls))
+	for i, u := range unansweredCalls {
 		ids[i] = u.ID
 	}
-	return InvalidRequest(fmt.Sprintf("messages.%d", at), "`tool_use` ids were found without `tool_result` blocks immediately after: "+strings.Join(ids, ", ")+
+	return InvalidRequest(fmt.Sprintf("messages.%d", messageIndex), "`tool_use` ids were found without `tool_result` blocks immediately after: "+strings.Join(ids, ", ")+
 		". Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
 }

@@ -27,8 +27,8 @@ const (
 	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 
-// kindOfText returns the kind of a text, or "" if Claude Code did not add it.
-func kindOfText(text string) StepKind {
+// kindOfClaudeCodeText returns the kind of a text, or "" if Claude Code did not add it.
+func kindOfClaudeCodeText(text string) StepKind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
@@ -85,10 +85,10 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sorta
 func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 	if strings.HasPrefix(blockText, hookReminderPrefix) {
 		_, blockText, _ = strings.Cut(strings.TrimSuffix(blockText[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
-	} else if note, ok := strings.CutPrefix(blockText, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindTextRequestingNewReply, KindTextRequestingRestOfReply}, kindOfText(note)) {
+	} else if note, ok := strings.CutPrefix(blockText, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindTextRequestingNewReply, KindTextRequestingRestOfReply}, kindOfClaudeCodeText(note)) {
 		blockText = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
 	}
-	switch as := kindOfText(blockText); as {
+	switch as := kindOfClaudeCodeText(blockText); as {
 	case KindAddedPrompt:
 		prompt, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), addedPromptSuffix)
 		r.before = append(r.before, newStep(as, prompt))
@@ -194,7 +194,7 @@ func splitContext(text string) []sortableContextText {
 	var out []sortableContextText
 	for rest := text; rest != ""; {
 		text, rest = cutBeforeNextContextPart(rest)
-		out = append(out, rankContextText(text))
+		out = append(out, newSortableContextText(text))
 	}
 	return out
 }
@@ -211,7 +211,7 @@ func cutBeforeNextContextPart(contextText string) (first, rest string) {
 			return contextText, ""
 		}
 		at += n + 2
-		if rankContextText(contextText[at:]).sortRank != sortRankOfOtherContextText {
+		if newSortableContextText(contextText[at:]).sortRank != sortRankOfOtherContextText {
 			return contextText[:at-2], contextText[at:]
 		}
 	}
@@ -219,7 +219,7 @@ func cutBeforeNextContextPart(contextText string) (first, rest string) {
 
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-func rankContextText(text string) sortableContextText {
+func newSortableContextText(text string) sortableContextText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
 		return sortableContextText{file, sortRankOfMentionedFileContextText}
 	}

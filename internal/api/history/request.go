@@ -79,8 +79,8 @@ func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
-// PromptSizeInBytes returns the number of bytes of the system prompt, the tools and the messages.
-func (r *Request) PromptSizeInBytes() int {
+// InputSizeInBytes returns the number of bytes of the system prompt, the tools and the messages.
+func (r *Request) InputSizeInBytes() int {
 	n := len(r.System) + len(r.Tools.Raw)
 	for _, m := range r.raw {
 		n += len(m)

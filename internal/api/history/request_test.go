@@ -58,7 +58,7 @@ func requestFacts(r *history.Request, err error) string {
 	if err != nil {
 		return "refused: " + err.Error() + "\n"
 	}
-	fmt.Fprintf(&b, "size %d, betas %q\n", r.PromptSizeInBytes(), r.Betas)
+	fmt.Fprintf(&b, "size %d, betas %q\n", r.InputSizeInBytes(), r.Betas)
 	if r.UnknownKeys != nil {
 		fmt.Fprintf(&b, "unknown %q\n", r.UnknownKeys)
 	}

@@ -46,7 +46,7 @@ func forEachJSONMemberOrElement(raw []byte, open, closing byte, f func(string, [
 	}
 }
 
-func readMemberKey(raw []byte, i int) (key string, at int, err error) {
+func readMemberKey(raw []byte, i int) (key string, valueStart int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
 	}

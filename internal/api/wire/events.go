@@ -67,9 +67,9 @@ type deltaBody struct {
 }
 
 // Events returns the events of a message. The jitter depends only on the message.
-func (m *Message) Events(how StreamOptions) *EventList {
-	jitter := rand.New(rand.NewPCG(binary.BigEndian.Uint64(how.Seed[:8]), binary.BigEndian.Uint64(how.Seed[8:])))
-	s := &EventList{StreamOptions: how, random: jitter, nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+func (m *Message) Events(options StreamOptions) *EventList {
+	jitter := rand.New(rand.NewPCG(binary.BigEndian.Uint64(options.Seed[:8]), binary.BigEndian.Uint64(options.Seed[8:])))
+	s := &EventList{StreamOptions: options, random: jitter, nextPause: time.Duration(options.Pace.TTFTMS) * time.Millisecond}
 	start := m.newResponseBodyWithContent([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil

@@ -36,7 +36,7 @@ const capabilitiesFormat = `{"batch":{"supported":true},"citations":{"supported"
 func ModelInfoFor(id string) ModelInfo {
 	f := claudecode.FactsOfModel(id)
 	return ModelInfo{
-		Type: "model", ID: id, DisplayName: "Claude " + claudecode.DisplayModel(claudecode.BareModel(id)), CreatedAt: "1970-01-01T00:00:00Z",
+		Type: "model", ID: id, DisplayName: "Claude " + claudecode.ModelDisplayName(claudecode.CanonicalModelName(id)), CreatedAt: "1970-01-01T00:00:00Z",
 		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: familyFoundInModelID(id), Fallbacks: []string{},
 		Capabilities: json.RawMessage(fmt.Sprintf(capabilitiesFormat, f.EffortPerTurn)),
 	}

@@ -197,9 +197,9 @@ func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	return p.setOptionValue(s, "")
 }
 
-func (p *parser) recordVariadicWord(s *optionSpec, word string, first bool) {
+func (p *parser) recordVariadicWord(s *optionSpec, word string, isFirst bool) {
 	if s.variadic {
-		p.result.VariadicWord = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
+		p.result.VariadicWord = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: isFirst}
 	}
 }
 

@@ -18,7 +18,7 @@ type SourceIndex struct {
 	problem   *syntaxProblem
 
 	once  sync.Once
-	lines []int32 // offset of the beginning of each line; see lineStarts
+	lines []int32 // charOffset of the beginning of each line; see lineStarts
 }
 
 // syntaxProblem is the first text that a scanner could not read with certainty.
@@ -125,15 +125,15 @@ func (ix *SourceIndex) DiagnosticAtLine(line, col int, message string) Diagnosti
 	return d
 }
 
-// DiagnosticAtText returns a diagnostic for a place in the string at path. offset is the number of characters before
+// DiagnosticAtText returns a diagnostic for a place in the string at path. charOffset is the number of characters before
 // this place. If the string contains escapes, the diagnostic points to the beginning of the string.
-func (ix *SourceIndex) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
+func (ix *SourceIndex) DiagnosticAtText(path Path, charOffset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {
 		off = int(v.offset)
 		for _, quotes := range []int{1, 3, 4, 5} { // length of the quotes: ", """, or """ and a line end
 			if begin := off + quotes; begin <= len(ix.src) && strings.HasPrefix(ix.src[begin:], v.Text) {
-				off = begin + byteOffset(v.Text, offset)
+				off = begin + byteOffset(v.Text, charOffset)
 				break
 			}
 		}

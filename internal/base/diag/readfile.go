@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MaxReadFileBytes is the size of the largest file that [ReadFile] reads.
+// MaxReadFileBytes is the size of the largest file that [ReadRegularFile] reads.
 const MaxReadFileBytes = 64 << 20
 
 var (
@@ -39,8 +39,8 @@ func ResolvePath(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// ReadFile is like [ReadRegularFileAsText] but returns bytes.
-func ReadFile(name string) ([]byte, error) {
+// ReadRegularFile is like [ReadRegularFileAsText] but returns bytes.
+func ReadRegularFile(name string) ([]byte, error) {
 	text, err := ReadRegularFileAsText(name)
 	if err != nil {
 		return nil, err

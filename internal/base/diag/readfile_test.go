@@ -47,7 +47,7 @@ func TestReadFile(t *testing.T) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
 			}
 		}
-		data, err := ReadFile(tt.name)
+		data, err := ReadRegularFile(tt.name)
 		check(string(data), err)
 		check(ReadRegularFileAsText(tt.name))
 	}

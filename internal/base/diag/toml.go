@@ -256,10 +256,10 @@ func (v Value) isArrayOfTables() bool {
 	return first != nil && first.hasHeader
 }
 
-func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
+func (s *tomlScanner) openTable(t *table, key string, off, headerOffset int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(start), table: s.newTable()}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(headerOffset), table: s.newTable()}})
 		f.Value.table.hasHeader = true
 		return f.Value.table
 	}
@@ -271,17 +271,17 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 	return nil
 }
 
-func (s *tomlScanner) appendArrayTable(t *table, key string, off, start int) *table {
+func (s *tomlScanner) appendArrayTable(t *table, key string, off, headerOffset int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(headerOffset), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil
 	}
 	element := s.newTable()
 	element.hasHeader = true
-	f.Value.list.items = append(f.Value.list.items, Value{Kind: KindTable, offset: int32(start), table: element})
+	f.Value.list.items = append(f.Value.list.items, Value{Kind: KindTable, offset: int32(headerOffset), table: element})
 	return element
 }
 

@@ -118,8 +118,8 @@ func (v Value) Field(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// WithFields returns a table of these fields at the position of v. A field without a position gets the position of v.
-func (v Value) WithFields(fields ...Field) Value {
+// NewTableAtPosition returns a table of these fields at the position of v. A field without a position gets the position of v.
+func (v Value) NewTableAtPosition(fields ...Field) Value {
 	t := &table{}
 	for _, f := range fields {
 		f.offset = cmp.Or(f.offset, v.offset)
@@ -128,13 +128,13 @@ func (v Value) WithFields(fields ...Field) Value {
 	return Value{offset: v.offset, Kind: KindTable, table: t}
 }
 
-// WithItems returns an array of these elements at the position of v.
-func (v Value) WithItems(items []Value) Value {
+// NewArrayAtPosition returns an array of these elements at the position of v.
+func (v Value) NewArrayAtPosition(items []Value) Value {
 	return Value{offset: v.offset, Kind: KindArray, list: &tomlOrJSONArrayElements{items}}
 }
 
-// WithText returns a scalar value at the position of v.
-func (v Value) WithText(kind Kind, text string) Value {
+// NewScalarAtPosition returns a scalar value at the position of v.
+func (v Value) NewScalarAtPosition(kind Kind, text string) Value {
 	return Value{offset: v.offset, Kind: kind, Text: text}
 }
 

@@ -37,16 +37,16 @@ type sharedTemplateState struct {
 	missingPaths         []string
 }
 
-// WithSharedTemplateOutputLimit returns a context in which all templates together, such as those
-// of one answer, write no more than a fixed number of bytes.
-func WithSharedTemplateOutputLimit(ctx context.Context) context.Context {
+// WithSharedTemplateState returns a context in which all templates together, such as those of one answer, write no more
+// than a fixed number of bytes. It also collects the paths for [MissingPathsOfEvaluatedExpressions].
+func WithSharedTemplateState(ctx context.Context) context.Context {
 	t := new(sharedTemplateState)
 	t.remainingOutputBytes.Store(maxAllTemplatesBytes)
 	return context.WithValue(ctx, sharedTemplateStateContextKey{}, t)
 }
 
 // MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
-// was evaluated with ctx, each once. It returns nil unless ctx comes from [WithSharedTemplateOutputLimit].
+// was evaluated with ctx, each once. It returns nil unless ctx comes from [WithSharedTemplateState].
 func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
@@ -166,7 +166,7 @@ func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "+", "-", "*":
-			l.checkOverflow(expressionNode, n)
+			l.patchOverflowCheck(expressionNode, n)
 		case "==", "!=", "in", "not in":
 			if !isNumberOrBool(n.Left.Type()) && !isNumberOrBool(n.Right.Type()) {
 				n.Left, n.Right = wrapOperandInCallThatCountsSteps(n.Left), wrapOperandInCallThatCountsSteps(n.Right)
@@ -175,9 +175,9 @@ func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 	}
 }
 
-// checkOverflow makes the integer operators +, - and * fail if the result overflows. It also makes + count the sizes of
+// patchOverflowCheck makes the integer operators +, - and * fail if the result overflows. It also makes + count the sizes of
 // the strings and lists that it creates.
-func (l *costCountingPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
+func (l *costCountingPatcher) patchOverflowCheck(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {
 		if n.Operator == "+" {

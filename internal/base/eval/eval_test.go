@@ -193,7 +193,7 @@ func TestTemplateTotal(t *testing.T) {
 	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errTemplateTooLong) {
 		t.Errorf("a long text: %v", err)
 	}
-	ctx := WithSharedTemplateOutputLimit(t.Context())
+	ctx := WithSharedTemplateState(t.Context())
 	var err error
 	texts := 0
 	for ; err == nil && texts < 100; texts++ {

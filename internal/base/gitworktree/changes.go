@@ -159,8 +159,8 @@ func NearestDirectoryWithDotGit(dir string) string {
 	}
 }
 
-// MainDir returns the top directory of the main worktree if top belongs to a linked worktree; otherwise it returns "".
-func MainDir(top string) string {
+// MainTopOfLinkedWorktree returns the top directory of the main worktree if top belongs to a linked worktree; otherwise it returns "".
+func MainTopOfLinkedWorktree(top string) string {
 	pointer, _ := os.ReadFile(filepath.Join(top, ".git"))
 	target, _ := strings.CutPrefix(string(pointer), "gitdir: ")
 	main, _, isLinked := strings.Cut(filepath.ToSlash(target), "/.git/worktrees/")

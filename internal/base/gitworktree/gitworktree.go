@@ -39,12 +39,14 @@ type Options struct {
 	Lock string // why the worktree is locked; "" means that it is not locked
 }
 
-// cliError is an error message of the real CLI.
-type cliError string
+// realCLIError is an error message of the real CLI.
+type realCLIError string
 
-func (f cliError) Error() string { return string(f) }
+func (f realCLIError) Error() string { return string(f) }
 
-func realCLIErrorf(format string, args ...any) error { return cliError(fmt.Sprintf(format, args...)) }
+func realCLIErrorf(format string, args ...any) error {
+	return realCLIError(fmt.Sprintf(format, args...))
+}
 
 func (g Git) runGit(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.gitOutput(ctx, dir, args...)
@@ -242,8 +244,8 @@ func (g Git) Unlock(ctx context.Context, w Worktree) {
 	_, _ = g.runGit(ctx, w.Top, "worktree", "unlock", w.Path)
 }
 
-// Remove removes a worktree and its branch, even with uncommitted changes.
-func (g Git) Remove(ctx context.Context, w Worktree) error {
+// ForceRemove removes a worktree and its branch, even with uncommitted changes.
+func (g Git) ForceRemove(ctx context.Context, w Worktree) error {
 	if _, err := g.runGit(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error
 			wrong = append(wrong, fmt.Errorf("invalid origin %q: expected a form such as http://localhost:3000 (the port may be *)", o))
 		}
 	}
-	if a.Token == "" && !isLoopback(listenAddress) {
+	if a.Token == "" && !isLoopbackHostPort(listenAddress) {
 		wrong = append(wrong, fmt.Errorf("other machines can reach %s: %w", listenAddress, ErrNoToken))
 	}
 	return errors.Join(wrong...)
@@ -52,10 +52,10 @@ func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error
 // IsLoopback reports whether addr, in the form of Options.Addr, is reachable only from this machine; false if invalid.
 func IsLoopback(addr string) bool {
 	addr, err := withDefaultHost(addr)
-	return err == nil && isLoopback(addr)
+	return err == nil && isLoopbackHostPort(addr)
 }
 
-func isLoopback(addr string) bool {
+func isLoopbackHostPort(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false
@@ -82,7 +82,7 @@ func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusForbidden, "forbidden", "the Host header must name this machine: use 127.0.0.1, localhost or [::1]")
 	case !g.isPageAllowed(r):
 		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin are not allowed to send requests")
-	case !g.hasToken(w, r):
+	case !g.authorizeByToken(w, r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		Refuse(w, http.StatusUnauthorized, "unauthorized", "a token is required: send it in the header \"Authorization: Bearer TOKEN\"")
 	default:
@@ -110,7 +110,7 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	case origin == "" && g.OwnOriginOnly:
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site != "same-site" && site != "cross-site" || r.Header.Get("Sec-Fetch-Mode") == "navigate"
-	case origin == "" || IsOwnOrigin(r):
+	case origin == "" || HasNoForeignOrigin(r):
 		return true
 	case slices.ContainsFunc(g.Origins, func(o string) bool { return matchesOrigin(o, origin) }):
 		return true
@@ -118,8 +118,8 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	return !g.OwnOriginOnly && isLocalOrigin(origin)
 }
 
-// IsOwnOrigin reports whether a request comes from a page of this server, or has no Origin because a program sent it.
-func IsOwnOrigin(r *http.Request) bool {
+// HasNoForeignOrigin reports whether a request comes from a page of this server, or has no Origin because a program sent it.
+func HasNoForeignOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
@@ -137,9 +137,9 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// hasToken reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
+// authorizeByToken reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
 // send preflight requests without a token. A valid token in the URL is also stored in a cookie.
-func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
+func (g accessGuard) authorizeByToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true
 	}
@@ -180,8 +180,9 @@ func isLocalHost(host string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "[::1]"}, strings.ToLower(name))
 }
 
-// WriteToken creates a new token and writes it to a file that only its owner can read; an empty file name skips that.
-func WriteToken(newID func() string, file string) (string, error) {
+// CreateTokenFile creates a new token and writes it to a file that only its owner can read. If the file name is empty, it
+// creates nothing and returns "".
+func CreateTokenFile(newID func() string, file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}

@@ -68,7 +68,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	}
 	running := &requestCounter{next: h}
 	srv := &http.Server{
-		Handler:           limitBodyTime(accessGuard{Access: o.Access, next: running, isPublic: !isLoopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTimeout)),
+		Handler:           limitBodyTime(accessGuard{Access: o.Access, next: running, isPublic: !isLoopbackHostPort(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTimeout)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

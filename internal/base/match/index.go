@@ -21,11 +21,11 @@ type PatternIndex struct {
 const indexedNgramBytes = 4
 
 // NewPatternIndex returns an index of patterns. A pattern is identified by its position in the slice.
-func NewPatternIndex(texts []Pattern) *PatternIndex {
+func NewPatternIndex(patterns []Pattern) *PatternIndex {
 	x := &PatternIndex{byPiece: map[uint32][]int32{}, byShortLiteral: map[string][]int32{}}
-	needs := make([][]string, len(texts))
+	needs := make([][]string, len(patterns))
 	count := map[uint32]int{} // how often a piece occurs in literals
-	for i, t := range texts {
+	for i, t := range patterns {
 		needs[i] = t.requiredLiterals()
 		for _, literal := range needs[i] {
 			for piece := range fourByteNgramsOf(literal) {

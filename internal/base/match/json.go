@@ -93,10 +93,10 @@ func describeDifference(path string, want, got any) string {
 	if path != "" {
 		at = "`" + path + "`"
 	}
-	return fmt.Sprintf("%s is %s, not %s", at, formatJSON(got), formatJSON(want))
+	return fmt.Sprintf("%s is %s, not %s", at, formatShortJSON(got), formatShortJSON(want))
 }
 
-func formatJSON(x any) string {
+func formatShortJSON(x any) string {
 	const most = 80
 	b, err := json.Marshal(x)
 	if err != nil {

@@ -46,8 +46,8 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	return m, ok
 }
 
-// CountMatchingAllOfParts returns how many parts of an [All] pattern match, and their number. Others have one part.
-func (t Pattern) CountMatchingAllOfParts(text string) (matchingParts, totalParts int) {
+// CountMatchingParts returns how many parts of an [All] pattern match, and their number. Others have one part.
+func (t Pattern) CountMatchingParts(text string) (matchingParts, totalParts int) {
 	parts, ok := t.m.(allMatcher)
 	if !ok {
 		parts = allMatcher{t}

@@ -142,15 +142,15 @@ func CompileJS(expr string) (JSPattern, error) {
 		return nil, fmt.Errorf("%w", err)
 	}
 	rich.MatchTimeout = JSMatchTimeout // the library's timer goroutine exits one or two seconds after the last match
-	return lookaroundPattern{rich}, nil
+	return backtrackingPattern{rich}, nil
 }
 
-// lookaroundPattern is an expression with lookahead, lookbehind or backreferences.
-type lookaroundPattern struct{ re *regexp2.Regexp }
+// backtrackingPattern is an expression with lookahead, lookbehind or backreferences.
+type backtrackingPattern struct{ re *regexp2.Regexp }
 
-func (l lookaroundPattern) MatchString(text string) bool {
+func (l backtrackingPattern) MatchString(text string) bool {
 	found, err := l.re.MatchString(text)
 	return found && err == nil
 }
 
-func (l lookaroundPattern) String() string { return l.re.String() }
+func (l backtrackingPattern) String() string { return l.re.String() }

@@ -57,9 +57,9 @@ func ParseDistinct(data []byte) (Object, error) {
 	return o.Distinct(), nil
 }
 
-// WriteFile atomically replaces a file. The new content is the indented object, followed by end. An existing file keeps
-// its mode, and a new file gets mode.
-func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
+// WriteFileAtomically replaces a file and creates its directory if it is missing. The new content is the indented object,
+// followed by trailer. An existing file keeps its mode, and a new file gets mode.
+func (o Object) WriteFileAtomically(path, trailer string, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -69,7 +69,7 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return ReplaceFile(path, []byte(o.Indented()+end), mode)
+	return ReplaceFile(path, []byte(o.Indented()+trailer), mode)
 }
 
 // ReplaceFile replaces a file atomically. After a crash of the machine, the file may have its old content again.
@@ -136,7 +136,7 @@ func (o Object) SetAt(path []string, value json.RawMessage) (Object, error) {
 		}
 		value = inner.Raw()
 	case value == nil:
-		return o.Without(path[0]), nil
+		return o.Delete(path[0]), nil
 	}
-	return o.With(path[0], value), nil
+	return o.Set(path[0], value), nil
 }

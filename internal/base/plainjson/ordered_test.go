@@ -18,7 +18,7 @@ func TestObject(t *testing.T) {
 	if got := o.Get("none"); got != nil {
 		t.Errorf("a key that is not there is %s", got)
 	}
-	o = o.With("a", json.RawMessage(`null`)).With("n", json.RawMessage(`true`))
+	o = o.Set("a", json.RawMessage(`null`)).Set("n", json.RawMessage(`true`))
 	got, err := o.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)

@@ -155,8 +155,9 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with this value for the key. An existing key keeps its position. With may also change the receiver.
-func (o Object) With(key string, value json.RawMessage) Object {
+// Set returns the object with this value for the key. An existing key keeps its position. Like append, it may change the
+// receiver, so use only the result.
+func (o Object) Set(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {
 			o[i].Value = value
@@ -166,8 +167,8 @@ func (o Object) With(key string, value json.RawMessage) Object {
 	return append(o, Member{key, value})
 }
 
-// Without returns the object without the given keys. It also changes the receiver.
-func (o Object) Without(keys ...string) Object {
+// Delete returns the object without the given keys. Like [slices.Delete], it changes the receiver, so use only the result.
+func (o Object) Delete(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }
 

@@ -117,7 +117,7 @@ func TestLeftOver(t *testing.T) {
 		t.Fatal("nothing is left")
 	}
 	first := j.guard
-	if j.AllEnded() {
+	if j.ReleaseIfAllEnded() {
 		t.Fatal("over while it runs")
 	}
 	if second := j.guard; second.shell == nil || second == first {
@@ -127,7 +127,7 @@ func TestLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := j.guard
-	for deadline := time.Now().Add(10 * time.Second); !j.AllEnded(); {
+	for deadline := time.Now().Add(10 * time.Second); !j.ReleaseIfAllEnded(); {
 		if last = j.guard; time.Now().After(deadline) {
 			j.Stop()
 			t.Fatal("never over")

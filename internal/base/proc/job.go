@@ -41,7 +41,7 @@ type Job struct {
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
-	cmd, err := o.prepare(ctx)
+	cmd, err := o.buildUnlessCancelled(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
 	j.mu.Unlock()
-	terminateAndWait(j.pid, j.done, defaultStopGrace)
+	sendSIGTERMAndWait(j.pid, j.done, defaultStopGrace)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	endGroup(j.guard, j.pid)
@@ -101,9 +101,9 @@ func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bo
 	return exitOf(j.cmd.ProcessState), noteFDText, hasRunningDescendants
 }
 
-// AllEnded reports whether all background processes of the command have exited. If they have, nothing is left to stop,
-// and Stop must not be called. AllEnded may be called only after [Job.WaitExit].
-func (j *Job) AllEnded() bool {
+// ReleaseIfAllEnded reports whether all background processes of the command have exited, and then releases the job:
+// nothing is left to stop, and Stop must not be called. It may be called only after [Job.WaitExit].
+func (j *Job) ReleaseIfAllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	outside := startKillGuardOutsideGroup(j.pid)
@@ -215,8 +215,8 @@ func (a *Attached) CPU() time.Duration {
 	return a.cmd.ProcessState.UserTime() + a.cmd.ProcessState.SystemTime()
 }
 
-// Signal sends a signal to the command and its group.
-func (a *Attached) Signal(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
+// SignalGroup sends a signal to the command and its group.
+func (a *Attached) SignalGroup(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
 // StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with SIGKILL. It
 // returns when they have exited. If the command was in the foreground of its terminal, this program returns to the foreground.

@@ -74,7 +74,7 @@ type Process struct {
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func Start(ctx context.Context, o Options) (*Process, error) {
-	cmd, err := o.prepare(ctx)
+	cmd, err := o.buildUnlessCancelled(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 
 func positiveOr[T int | time.Duration](v, fallback T) T { return cmp.Or(max(v, 0), fallback) }
 
-func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
+func (c Command) buildUnlessCancelled(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}

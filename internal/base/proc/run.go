@@ -144,12 +144,12 @@ func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, ex
 		timedOut = true
 	case <-ctx.Done():
 	}
-	terminateAndWait(pid, exited, positiveOr(o.KillAfter, defaultStopGrace))
+	sendSIGTERMAndWait(pid, exited, positiveOr(o.KillAfter, defaultStopGrace))
 	return timedOut
 }
 
-// terminateAndWait sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
-func terminateAndWait(pgid int, done <-chan struct{}, grace time.Duration) {
+// sendSIGTERMAndWait sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
+func sendSIGTERMAndWait(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalProcessGroup(pgid, sigTerm)
 	closedWithin(done, grace)
 }

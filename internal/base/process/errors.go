@@ -22,14 +22,14 @@ const (
 	exitSIGTERM          = 143
 )
 
-// UnprefixedError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
-type UnprefixedError struct{ Text string }
+// VerbatimError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
+type VerbatimError struct{ Text string }
 
-func (e *UnprefixedError) Error() (printedText string) { return e.Text }
+func (e *VerbatimError) Error() (printedText string) { return e.Text }
 
-// Verbatimf creates an [UnprefixedError].
+// Verbatimf creates an [VerbatimError].
 func Verbatimf(format string, args ...any) error {
-	return &UnprefixedError{Text: fmt.Sprintf(format, args...)}
+	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
 }
 
 type hintError struct {
@@ -75,7 +75,7 @@ func ReportError(w io.Writer, err error) int {
 		code     *ExitError
 		sig      *SignalError
 		usage    *argv.Error
-		verbatim *UnprefixedError
+		verbatim *VerbatimError
 		faults   diag.List
 		hint     *hintError
 	)
@@ -83,7 +83,7 @@ func ReportError(w io.Writer, err error) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &sig):
-		return signalExitCode(sig.Signal)
+		return realCLISignalExitCode(sig.Signal)
 	case errors.As(err, &code):
 		if code.Err != nil {
 			ReportError(w, code.Err)
@@ -106,8 +106,8 @@ func ReportError(w io.Writer, err error) int {
 	return ExitFailed
 }
 
-// signalExitCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
-func signalExitCode(s os.Signal) int {
+// realCLISignalExitCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
+func realCLISignalExitCode(s os.Signal) int {
 	switch s {
 	case syscall.SIGTERM:
 		return exitSIGTERM

@@ -113,8 +113,8 @@ func (s *System) WithEnv(env map[string]string) *System {
 	return &out
 }
 
-// PrintJSON prints a value as indented JSON on stdout.
-func (s *System) PrintJSON(value any) error {
+// PrintIndentedJSON prints a value as indented JSON on stdout.
+func (s *System) PrintIndentedJSON(value any) error {
 	encoder := json.NewEncoder(s.Stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
@@ -255,9 +255,10 @@ const (
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal or
-// stays silent for too long. After a silence, a goroutine stays blocked in Read until the pipe is closed or the process exits.
-func (s *System) ReadStdin(ctx context.Context) (string, error) {
+// ReadPipedStdin returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a
+// terminal, and with a warning if it stays silent for too long. An input that is too large is an error. After a silence,
+// a goroutine stays blocked in Read until the pipe is closed or the process exits.
+func (s *System) ReadPipedStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
 	}

@@ -33,7 +33,7 @@ type currentProcessSignalsAndParent struct {
 func (f currentProcessSignalsAndParent) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.signalsBeforeFirstHandler != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
-		for _, sig := range drainSignals(f.signalsBeforeFirstHandler) {
+		for _, sig := range stopAndDrainSignals(f.signalsBeforeFirstHandler) {
 			select {
 			case c <- sig:
 			default: // the channel is full
@@ -43,8 +43,8 @@ func (f currentProcessSignalsAndParent) Notify(c chan<- os.Signal, signals ...os
 	return func() { signal.Stop(c) }
 }
 
-// drainSignals stops receiving signals in a channel and returns the queued ones.
-func drainSignals(early chan os.Signal) []os.Signal {
+// stopAndDrainSignals stops receiving signals in a channel and returns the queued ones.
+func stopAndDrainSignals(early chan os.Signal) []os.Signal {
 	signal.Stop(early)
 	var all []os.Signal
 	for {
@@ -66,7 +66,7 @@ func (s *System) WithEarlySignals(early chan os.Signal) *System {
 
 // RedeliverSignals sends the signals queued in early to this process again. They now have their default effect.
 func RedeliverSignals(early chan os.Signal) {
-	for _, sig := range drainSignals(early) {
+	for _, sig := range stopAndDrainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Signal(sig) // Windows has no signals
 		}
@@ -118,18 +118,18 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals applies signals to a run. A SIGINT interrupts a running turn. Other signals end the run, each with its exit code.
-type Signals struct {
+// SignalWatcher applies signals to a run. A SIGINT interrupts a running turn. Other signals end the run, each with its exit code.
+type SignalWatcher struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
 	first     sync.Once
 	arrived   chan struct{} // closed at the first signal
 }
 
-// WatchSignals handles signals until [Signals.Stop]. A signal cancels the context; the cause is a [SignalError].
-func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
+// WatchSignals handles signals until [SignalWatcher.Stop]. A signal cancels the context; the cause is a [SignalError].
+func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatcher) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &Signals{arrived: make(chan struct{})}
+	w := &SignalWatcher{arrived: make(chan struct{})}
 	unsubscribe := OnSignals(s.Lifetime, func(sig os.Signal) {
 		w.first.Do(func() { close(w.arrived) })
 		if interrupt := w.interrupt.Swap(nil); sig == syscall.SIGINT && interrupt != nil {
@@ -143,11 +143,11 @@ func (s *System) WatchSignals(ctx context.Context) (context.Context, *Signals) {
 }
 
 // Stop stops the relaying and cancels the context of [System.WatchSignals].
-func (w *Signals) Stop() { w.stop() }
+func (w *SignalWatcher) Stop() { w.stop() }
 
 // CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run. The returned function reports whether
 // that has happened. After the returned function is called, every SIGINT ends the run again.
-func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
+func (w *SignalWatcher) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
 	w.interrupt.Store(&cancel)
 	return func() bool { return w.interrupt.Swap(nil) == nil }
 }
@@ -156,7 +156,7 @@ const maxBlockedWriteAfterSignal = time.Second
 
 // LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
 // signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
-func (w *Signals) LimitWrites(s *System) *System {
+func (w *SignalWatcher) LimitWrites(s *System) *System {
 	if s.Lifetime == nil {
 		return s
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	positionalPattern             = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	singleQuotedDollarPattern     = LazyPattern(`'[^']*\$[^']*'`)
-	untraceablePositionalsPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positionalPattern             = LazyRegexp(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	singleQuotedDollarPattern     = LazyRegexp(`'[^']*\$[^']*'`)
+	untraceablePositionalsPattern = LazyRegexp(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
 // PassesUnclearScriptToShell reports whether the command passes a script to a shell that the real

@@ -19,10 +19,10 @@ const (
 	ClarityNotAnalysed                 // the real CLI does not analyse the words of this command
 )
 
-var wordNotAnalysedByRealCLIPattern = LazyPattern(`^=([A-Za-z_]|$)|\\\n|['"].*\\[ \t].*['"]`)
+var wordNotAnalysedByRealCLIPattern = LazyRegexp(`^=([A-Za-z_]|$)|\\\n|['"].*\\[ \t].*['"]`)
 
 // nextWordPattern matches a text that begins with the next word of a command.
-var nextWordPattern = LazyPattern(`^[ \t]+[^\s&|;<>()#]`)
+var nextWordPattern = LazyRegexp(`^[ \t]+[^\s&|;<>()#]`)
 
 func (r *scriptReader) wordClarityForRealCLI(word *syntax.Word) WordClarity {
 	values := r.values
@@ -44,7 +44,7 @@ func (r *scriptReader) wordClarityForRealCLI(word *syntax.Word) WordClarity {
 	return ClarityFullyKnown
 }
 
-func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallExpr) (c WordClarity) {
+func (r *scriptReader) clarityOfCall(redirects []*syntax.Redirect, call *syntax.CallExpr) (c WordClarity) {
 	for _, a := range call.Assigns {
 		if c = max(c, r.clarityOfWordBeforeCommandName(a.Value)); a.Name != nil && a.Name.Value == "IFS" {
 			c = max(c, ClarityUnknownVariable)
@@ -164,8 +164,8 @@ var obstaclesToReadingCompounds = sync.OnceValue(func() []ObstacleKind {
 })
 
 var (
-	riskyVariablePattern    = LazyPattern(`^(IFS|F?PATH|BASH_ENV|ENV|HOME|CDPATH|(LD|DYLD|LC)_\w+|GLOBIGNORE|LANG|HISTFILE|MAILPATH|SHELL|RANDOM|OPTIND|SECONDS|E?UID|f?path|(READ)?NULLCMD)$`)
-	typedDeclarationPattern = LazyPattern(`^(export (.* )?-\w*n|[^e]\w+ (.* )?-\w*[aAfFgiIlnup])`)
+	riskyVariablePattern    = LazyRegexp(`^(IFS|F?PATH|BASH_ENV|ENV|HOME|CDPATH|(LD|DYLD|LC)_\w+|GLOBIGNORE|LANG|HISTFILE|MAILPATH|SHELL|RANDOM|OPTIND|SECONDS|E?UID|f?path|(READ)?NULLCMD)$`)
+	typedDeclarationPattern = LazyRegexp(`^(export (.* )?-\w*n|[^e]\w+ (.* )?-\w*[aAfFgiIlnup])`)
 )
 
 func (r *scriptReader) isUnreadByRealCLI(node syntax.Node) bool {

@@ -63,9 +63,9 @@ func commandFacts(c Command) string {
 		}
 	}
 	text := func(c Command) string { return strings.Join(c.Args, " ") }
-	add("programs", strings.Join(c.Programs(), " | "))
+	add("programs", strings.Join(c.UnwrappedCommandLines(), " | "))
 	add("unwrapped", text(c.WithoutPlainWrappers()))
-	add("wrapped", text(c.WithoutWrappers()))
+	add("wrapped", text(c.WithoutUnprivilegedWrappers()))
 	add("removal", text(Script{}.WithoutWrappersBeforeRemoval(c)))
 	add("innermost", text(c.Innermost()))
 	if script := c.NestedScript(); script != "" {
@@ -126,7 +126,7 @@ func scriptFacts(s Script) string {
 
 // searchFacts describes what the search for removals uses: how clear a command is, where it is, and the scripts in it.
 func searchFacts(s Script) string {
-	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.IsAnalysed(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
+	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.IsAnalysedByRealCLI(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
 	for _, c := range s.Commands {
 		name, rest := c.FindUnquotedRmOrRmdir()
 		var fact strings.Builder

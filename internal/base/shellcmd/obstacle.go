@@ -46,7 +46,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.ArithmExp:
 		return arithmeticObstacle(n)
 	case *syntax.CallExpr:
-		return r.callObstacle(n)
+		return r.recordCallAndFindObstacle(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
 		if isDollarQuoted(n) {
 			return Obstacle{Kind: ObstacleDollarQuotedText}
@@ -142,7 +142,7 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: ObstacleBareVariable}
 }
 
-var numberLiteralPattern = LazyPattern(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
+var numberLiteralPattern = LazyRegexp(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`)
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
@@ -159,7 +159,7 @@ func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	return found
 }
 
-func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
+func (r *scriptReader) recordCallAndFindObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 && len(n.Assigns) > 1 {
 		return Obstacle{Kind: ObstacleSeveralAssignmentsWithoutCommand}
 	}
@@ -185,7 +185,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 }
 
 // quotedHashLinePattern finds a line that begins with # but is not a comment of the script.
-var quotedHashLinePattern = LazyPattern(`\n\s*['"]*#`)
+var quotedHashLinePattern = LazyRegexp(`\n\s*['"]*#`)
 
 func (r *scriptReader) loneDollarOrBracesObstacle(literal *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(literal.Value, `\$`, ""), "$") && !r.isInsideDoubleQuotes() && (!ok || redirect.Hdoc == nil) {
@@ -345,10 +345,10 @@ func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
 }
 
 // directoryExpressionPattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
-var directoryExpressionPattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+var directoryExpressionPattern = LazyRegexp(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
 // rootIfVariableEmptyPattern matches a value that is the root or a system directory if the variable in it is empty.
-var rootIfVariableEmptyPattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
+var rootIfVariableEmptyPattern = LazyRegexp(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
 // forgetDirectoryVariableOfLoop removes the variable of a loop other than select from r.directoryVariables.
 func (r *scriptReader) forgetDirectoryVariableOfLoop(n *syntax.WordIter) {
@@ -357,7 +357,7 @@ func (r *scriptReader) forgetDirectoryVariableOfLoop(n *syntax.WordIter) {
 	}
 }
 
-func (r *scriptReader) recordDirectoryVariable(a *syntax.Assign) {
+func (r *scriptReader) trackUnclearOrDirectoryVariable(a *syntax.Assign) {
 	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(a.Value))) {
 		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
 	}
@@ -400,10 +400,10 @@ func (r *scriptReader) isCurrentAssignmentIgnoredByRealCLI(isValueDirectory bool
 }
 
 // assignedValueUnknownToRealCLIPattern matches a value that the real CLI does not determine (observed with 2.1.330).
-var assignedValueUnknownToRealCLIPattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
+var assignedValueUnknownToRealCLIPattern = LazyRegexp(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
 
 // heredocStart matches the part of a line that begins with a here-document, unless arithmetic precedes it.
-var heredocStart = LazyPattern(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
+var heredocStart = LazyRegexp(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
 
 // isAfterHeredocOnSameLine reports whether a here-document begins before the statement, on the same line. The real CLI does not
 // analyse the statement then. After a semicolon or ampersand, it ignores the statement (observed with 2.1.330).

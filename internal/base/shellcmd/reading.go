@@ -69,7 +69,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 }
 
 // coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [hideReservedWord].
-var coprocOrTimeBeforeCompoundPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
+var coprocOrTimeBeforeCompoundPattern = LazyRegexp(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the first syntax error and the statements before it, which are those that the shell runs.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
@@ -308,7 +308,7 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 }
 
 // misplacedReservedWordPattern matches a word that is parsed as a command's name but continues or ends another command.
-var misplacedReservedWordPattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
+var misplacedReservedWordPattern = LazyRegexp(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
 // maxSyntaxRepairsPerScript limits the repairs in one script, and maxRepairableScriptBytes its length.
 const (
@@ -348,10 +348,10 @@ func repairSyntaxAndParse(source string, syntaxError error) (repairedText string
 }
 
 var (
-	misplacedWordErrorPattern    = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
-	blankOrCommentRestPattern    = LazyPattern(`^[\s;]*(#|$)`)
-	statementPattern             = LazyPattern(`^[^;&|)\n]+`)
-	leadingWordOrOperatorPattern = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
+	misplacedWordErrorPattern    = LazyRegexp("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
+	blankOrCommentRestPattern    = LazyRegexp(`^[\s;]*(#|$)`)
+	statementPattern             = LazyRegexp(`^[^;&|)\n]+`)
+	leadingWordOrOperatorPattern = LazyRegexp(`^(\w+|&&|\|\||[<>&|]+|.)`)
 )
 
 // blankOutMisplacedWordAtError replaces the word or operator at the position of the syntax error by spaces. Between two

@@ -215,7 +215,7 @@ func isReadOnlyGit(args []string) bool {
 	return ok && g.allows(rest) && !hasCustomGitFormat(rest)
 }
 
-var knownGitFormatPattern = LazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
+var knownGitFormatPattern = LazyRegexp(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 
 // hasCustomGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
 func hasCustomGitFormat(args []string) bool {
@@ -263,11 +263,11 @@ func containsAny(args []string, names ...string) bool {
 
 // hasOption reports whether args contain one of these options. An option of shortLetters may be part of a cluster, and a long
 // option may be abbreviated or have a value. Words after -- are also examined, because -- may itself be a value.
-func hasOption(args []string, shortLetters string, long ...string) bool {
+func hasOption(args []string, shortLetters string, longNames ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {
 			name, _, _ := strings.Cut(a, "=")
-			if slices.ContainsFunc(long, func(l string) bool { return len(name) > 2 && strings.HasPrefix(l, name) }) {
+			if slices.ContainsFunc(longNames, func(l string) bool { return len(name) > 2 && strings.HasPrefix(l, name) }) {
 				return true
 			}
 			continue
@@ -313,17 +313,17 @@ func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 
 // Claude Code 2.1.330 judges a sed script by its text, as these patterns do. It also refuses many harmless scripts.
 var (
-	sedOptionPattern = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
+	sedOptionPattern = LazyRegexp(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitutionPattern matches a substitution with at most one digit among its flags.
-	sedSubstitutionPattern = LazyPattern(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
+	sedSubstitutionPattern = LazyRegexp(`^s/[^/]*/[^/]*/[gpimIM]*[1-9]?[gpimIM]*$`)
 	// sedDangerPattern matches scripts with comments, negations, steps, ranges or escaped delimiters, and scripts that may
 	// write files or execute commands.
-	sedDangerPattern = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
+	sedDangerPattern = LazyRegexp(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
 	// possibleSedScriptPattern matches a word that sed may read as a script. On macOS, sed reads
 	// the word after -i as a suffix, and the next word as the script.
-	possibleSedScriptPattern = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
-	sedPrintPattern          = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
+	possibleSedScriptPattern = LazyRegexp(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
+	sedPrintPattern          = LazyRegexp(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
 // IsPlainSedSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.

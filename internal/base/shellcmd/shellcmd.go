@@ -106,10 +106,10 @@ func Parse(cmd string) (Script, error) {
 
 // arithmeticCommandWithSeveralWordsPattern matches an arithmetic command with several words. For
 // the real CLI it is a group without effect (observed with 2.1.330).
-var arithmeticCommandWithSeveralWordsPattern = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
+var arithmeticCommandWithSeveralWordsPattern = LazyRegexp(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
 
 // homeChangePattern matches a script that may change HOME: it contains the name in other places than $HOME and ${HOME}.
-var homeChangePattern = LazyPattern(`(^|[^${]|(^|[^$])\{)HOME|HOME[+[]`)
+var homeChangePattern = LazyRegexp(`(^|[^${]|(^|[^$])\{)HOME|HOME[+[]`)
 
 var sideEffectExpansionOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
@@ -185,7 +185,7 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		r.script.IsOpaque = r.script.IsOpaque || !hasOnlyConstantTestOperands(n)
 	case *syntax.Assign:
 		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
-		r.recordDirectoryVariable(n)
+		r.trackUnclearOrDirectoryVariable(n)
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
 		// Subscripts and slices are arithmetic, which evaluates the values of names.
@@ -215,7 +215,7 @@ func (r *scriptReader) isOutsideCompoundCommand() bool {
 	})
 }
 
-var assignmentStartPattern = LazyPattern(`^\s*\w+=`)
+var assignmentStartPattern = LazyRegexp(`^\s*\w+=`)
 
 func (r *scriptReader) recordLineContinuationsAroundPipe(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
@@ -251,7 +251,7 @@ func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
 }
 
 // declarationAllowableByRulePattern matches a declaration that a rule can allow.
-var declarationAllowableByRulePattern = LazyPattern(`^(export( [\w=./:@%+,-]+)*|\w+( \w+)*)$`)
+var declarationAllowableByRulePattern = LazyRegexp(`^(export( [\w=./:@%+,-]+)*|\w+( \w+)*)$`)
 
 func (r *scriptReader) isTimed() (timed, hasOption bool) {
 	if len(r.parents) == 0 {
@@ -300,7 +300,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		parts = append(parts, r.sourceText(a))
 	}
-	c.Clarity = max(r.clarity(s.Redirs, call), r.clarityOfOutermostCompoundCommand())
+	c.Clarity = max(r.clarityOfCall(s.Redirs, call), r.clarityOfOutermostCompoundCommand())
 	if followed {
 		c.Clarity = max(c.Clarity, ClarityBracesOrEscapes)
 	}
@@ -311,7 +311,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 	}
 	c.Text = strings.Join(parts, " ")
-	r.addRedirects(&c, call, s.Redirs)
+	r.addRedirectsToText(&c, call, s.Redirs)
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
@@ -324,7 +324,7 @@ func isSubstitution(n syntax.Node) bool {
 }
 
 // readWords adds the words of a simple command, and returns their sources.
-func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []string) {
+func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (sources []string) {
 	for i, w := range call.Args {
 		text, known := r.readWord(w)
 		if i > 0 {
@@ -332,12 +332,12 @@ func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []str
 			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
 		}
 		c.Args, c.Words = append(c.Args, text), append(c.Words, known)
-		parts = append(parts, known.Source)
+		sources = append(sources, known.Source)
 	}
 	if last := len(c.Words) - 1; last >= 0 && strings.HasSuffix(c.Words[last].Source, `\\`) && strings.HasPrefix(r.source[call.End().Offset():], ";") {
 		c.Words[last].Shape, c.Words[last].resolved = c.Words[last].Shape+";", c.Words[last].resolved+";" // the second backslash escapes the semicolon for the real CLI (observed with 2.1.330)
 	}
-	return parts
+	return sources
 }
 
 // recordAssignmentAndReturnName returns the name of the variable, followed by "=~" if its value begins with ~user.
@@ -363,8 +363,8 @@ func runsCommandUnlessListOrCondition(cmd syntax.Command) bool {
 	return true
 }
 
-// addRedirects adds the redirections before the last word to c.Text. It also sets c.Redirected and c.Interleaved.
-func (r *scriptReader) addRedirects(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
+// addRedirectsToText adds the redirections before the last word to c.Text. It also sets c.Redirected and c.Interleaved.
+func (r *scriptReader) addRedirectsToText(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return
 	}
@@ -426,7 +426,7 @@ func textObstacle(cmd string) Obstacle {
 		return Obstacle{Kind: ObstacleZshDynamicNamedDirectory}
 	case equalsExpansionPattern().MatchString(cmd):
 		return Obstacle{Kind: ObstacleZshEqualsExpansion}
-	case hasQuotedBrace(cmd):
+	case hasQuoteInsideBraces(cmd):
 		return Obstacle{Kind: ObstacleQuoteInsideBraces}
 	}
 	return Obstacle{}
@@ -452,10 +452,10 @@ func hasBackslashBeforeSpaceOrLineEnd(cmd string) bool {
 	return false
 }
 
-var equalsExpansionPattern = LazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
+var equalsExpansionPattern = LazyRegexp(`(?:^|[\s;&|])=[a-zA-Z_]`)
 
-// hasQuotedBrace reports whether a quote follows an open, unquoted brace.
-func hasQuotedBrace(cmd string) bool {
+// hasQuoteInsideBraces reports whether a quote follows an open, unquoted brace.
+func hasQuoteInsideBraces(cmd string) bool {
 	open := false
 	var quote byte // the current quote; 0 means none
 	for i := 0; i < len(cmd); i++ {

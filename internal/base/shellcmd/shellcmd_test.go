@@ -272,10 +272,10 @@ func TestPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, s.Commands[0].Programs()); diff != "" {
+		if diff := cmp.Diff(tt.want, s.Commands[0].UnwrappedCommandLines()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
 		}
-		if got := strings.Join(s.Commands[0].WithoutWrappers().Args, " "); got != tt.wrapped {
+		if got := strings.Join(s.Commands[0].WithoutUnprivilegedWrappers().Args, " "); got != tt.wrapped {
 			t.Errorf("%q: wrapped is %q, want %q", tt.in, got, tt.wrapped)
 		}
 	}

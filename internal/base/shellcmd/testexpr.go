@@ -28,7 +28,7 @@ func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 	return known
 }
 
-var unescapedGlob = LazyPattern(`(^|[^\\])[*?[]`)
+var unescapedGlob = LazyRegexp(`(^|[^\\])[*?[]`)
 
 // testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand of -eq and similar operators
 // that is not a number, or an operand of -v or -R that is not the name of a variable.

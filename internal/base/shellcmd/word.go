@@ -37,7 +37,7 @@ func (w Word) withVariableValuesAppliedOrDropped(appliesValues bool) Word {
 	return w
 }
 
-var variableOrItsDirectoryContentsPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
+var variableOrItsDirectoryContentsPattern = LazyRegexp(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
 // isVariableHoldingDirectory reports whether a word is a variable in r.directoryVariables, or the contents of its directory, as
 // in "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
@@ -70,7 +70,7 @@ func (r *scriptReader) sourceText(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-var braceListOrEscapedSpacePattern = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
+var braceListOrEscapedSpacePattern = LazyRegexp(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
 
 func hasBraceListDollarQuoteOrEscapedSpace(w *syntax.Word, source string) bool {
 	return braceListOrEscapedSpacePattern().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
@@ -132,7 +132,7 @@ func isDollarQuoted(part syntax.Node) bool {
 	}
 }
 
-var userDirectoryPattern = LazyPattern(`^~[^/$"'\x60]`)
+var userDirectoryPattern = LazyRegexp(`^~[^/$"'\x60]`)
 
 // expandBraces expands the braces of a word; nil means unknown.
 func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
@@ -207,7 +207,7 @@ func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart 
 				continue
 			}
 			var b strings.Builder
-			appendQuoted(&b, lit.Value)
+			appendUnescapedDoubleQuoted(&b, lit.Value)
 			s.appendToNameAndEscapedPattern(b.String())
 		}
 		return true
@@ -313,7 +313,7 @@ func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 			if !ok {
 				return false
 			}
-			appendQuoted(b, lit.Value)
+			appendUnescapedDoubleQuoted(b, lit.Value)
 		}
 		return true
 	default:
@@ -343,8 +343,8 @@ func appendLiteralWithoutBackslashes(b *strings.Builder, unquotedLiteral string)
 	return true
 }
 
-// appendQuoted writes a text that was inside double quotes, where a backslash escapes only a few characters.
-func appendQuoted(b *strings.Builder, s string) {
+// appendUnescapedDoubleQuoted writes a text that was inside double quotes, where a backslash escapes only a few characters.
+func appendUnescapedDoubleQuoted(b *strings.Builder, s string) {
 	_, _ = doubleQuoteEscapeReplacer().WriteString(b, s)
 }
 
@@ -423,7 +423,7 @@ func appendUnquotedPartWithPlaceholders(b *strings.Builder, part syntax.WordPart
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
 			if lit, ok := inner.(*syntax.Lit); ok {
-				appendQuoted(b, lit.Value)
+				appendUnescapedDoubleQuoted(b, lit.Value)
 				continue
 			}
 			appendUnquotedPartWithPlaceholders(b, inner, variableValues, true)

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-var durationPattern = LazyPattern(`^\d+(\.\d+)?[smhd]?$`)
+var durationPattern = LazyRegexp(`^\d+(\.\d+)?[smhd]?$`)
 
 // skipOwnArgumentsOfWrapper returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
 func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []string) {
@@ -64,20 +64,20 @@ func (c Command) WithoutPlainWrappers() Command {
 	return c
 }
 
-// WithoutWrappers returns the innermost command, without wrappers such as nice and their options. Wrappers that change
+// WithoutUnprivilegedWrappers returns the innermost command, without wrappers such as nice and their options. Wrappers that change
 // the user, such as sudo, are kept.
-func (c Command) WithoutWrappers() Command {
+func (c Command) WithoutUnprivilegedWrappers() Command {
 	return c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
-func (s Script) IsAnalysed() bool {
+// IsAnalysedByRealCLI reports whether the real CLI analyses the script completely (observed with 2.1.330).
+func (s Script) IsAnalysedByRealCLI() bool {
 	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleQuotedHashLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
 // IsNotFullyAnalysedByRealCLI reports whether the real CLI does not analyse the script or the command completely.
 func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
-	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
+	return !s.IsAnalysedByRealCLI() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
 
 // WithoutWrappersBeforeRemoval returns the command without the wrappers that may precede a command like rm. The real CLI
@@ -96,7 +96,7 @@ func (s Script) WithoutWrappersBeforeRemoval(c Command) Command {
 
 // wrappersBeforeRemovalPattern matches the wrappers that may precede a command like rm in a simple script, with their options
 // (observed with 2.1.330). In the text that it matches, a tab follows each word.
-var wrappersBeforeRemovalPattern = LazyPattern(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
+var wrappersBeforeRemovalPattern = LazyRegexp(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
 	`stdbuf ((-[ioe] ?\S+|--(input|output|error)=\S+) )+|nohup (-- )?|command (-p )?(-- )?|builtin (-- )?|` +
 	`timeout ((-[vf]|--(foreground|preserve-status|verbose)|--(signal|kill-after)[= ]\S+|-[sk] ?\S+|--) )*\S+ )*$`))
 
@@ -214,10 +214,10 @@ func (c Command) HasOnlyHarmlessAssignments() bool {
 	})
 }
 
-// Programs returns the command line, and the lines that remain when wrappers and their options are removed one by one. For
+// UnwrappedCommandLines returns the command line, and the lines that remain when wrappers and their options are removed one by one. For
 // `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program in a line is given without its directory. The
 // wrappers are those that the real CLI removes (observed with 2.1.330).
-func (c Command) Programs() []string {
+func (c Command) UnwrappedCommandLines() []string {
 	args := slices.Clone(c.Args)
 	var out []string
 	for len(args) > 0 {
@@ -240,7 +240,7 @@ func (c Command) Programs() []string {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
 		if script := optionScript(args); script != "" {
-			return append(out, scriptAndPrograms(strings.Trim(script, `"`))...)
+			return append(out, scriptAndUnwrappedLines(strings.Trim(script, `"`))...)
 		}
 		w, ok := programs().Wrappers[args[0]]
 		if args[0] == "--" { // the "--" that ends the options of time
@@ -252,7 +252,7 @@ func (c Command) Programs() []string {
 		if !ok || isWrapperHidingProgramFromRules(args) || isQuoted || args[0] != "env" && hasArgumentsHidingWrappedProgram(args[0], own) {
 			return out
 		}
-		out = append(out, Command{Args: args, Words: words}.programsIfFirstVariableEmpty(own)...)
+		out = append(out, Command{Args: args, Words: words}.unwrappedLinesIfFirstVariableEmpty(own)...)
 		if (args[0] == "nice" || args[0] == "stdbuf") && len(rest) > 0 && slices.Contains([]string{"ionice", "setsid", "sudo"}, rest[0]) {
 			return append(out, strings.Join(rest, " ")) // observed with 2.1.330
 		}
@@ -261,25 +261,25 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// scriptAndPrograms returns the script itself, followed by the programs of its first command.
-func scriptAndPrograms(script string) []string {
+// scriptAndUnwrappedLines returns the script itself, followed by the unwrapped command lines of its first command.
+func scriptAndUnwrappedLines(script string) []string {
 	out := []string{script}
 	if inner, _ := Parse(script); len(inner.Commands) > 0 {
-		out = append(out, inner.Commands[0].Programs()...)
+		out = append(out, inner.Commands[0].UnwrappedCommandLines()...)
 	}
 	return slices.Compact(out)
 }
 
-var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
+var maybeEmptyWord = LazyRegexp(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
-// programsIfFirstVariableEmpty returns the programs that c would run if the first variable among the wrapper's own
-// words were empty; nil if there is no variable.
-func (c Command) programsIfFirstVariableEmpty(wrapperWords []Word) []string {
+// unwrappedLinesIfFirstVariableEmpty returns the unwrapped command lines of c as if the first variable among the wrapper's
+// own words were empty; nil if there is no variable.
+func (c Command) unwrappedLinesIfFirstVariableEmpty(wrapperWords []Word) []string {
 	i := slices.IndexFunc(wrapperWords, func(w Word) bool { return w.Shape == string(PlaceholderPossiblyEmptyVariable) && w.Source[0] == '$' })
 	if i < 0 {
 		return nil
 	}
-	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
+	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.UnwrappedCommandLines()
 }
 
 // mayBeEmpty reports whether the word is an expansion that may be empty. The real CLI skips such a word after a wrapper
@@ -308,7 +308,7 @@ func isWrapperHidingProgramFromRules(args []string) bool {
 	return false
 }
 
-var scriptOptionPattern = LazyPattern(`^(-c|-S|--split-string)(.*)$`)
+var scriptOptionPattern = LazyRegexp(`^(-c|-S|--split-string)(.*)$`)
 
 // optionScript returns the script that is the value of an option of flock, script or env; "" means none.
 func optionScript(args []string) string {
@@ -429,7 +429,7 @@ func commandLinesOfFindExec(findCommand Command) string {
 
 // evaluatorPattern matches commands whose arguments are code, or that change how the shell reads code (observed with 2.1.330). A
 // space follows each word.
-var evaluatorPattern = LazyPattern(`^(eval|exec|source|\.|alias|trap|hash|let|enable|coproc|mapfile|readarray|shopt|bind|complete|nocorrect|-|zmodload|emulate|autoload|` +
+var evaluatorPattern = LazyRegexp(`^(eval|exec|source|\.|alias|trap|hash|let|enable|coproc|mapfile|readarray|shopt|bind|complete|nocorrect|-|zmodload|emulate|autoload|` +
 	`sysopen|sysread|syswrite|sysseek|zpty|ztcp|zsocket|vared|zf_\S*) |^(strace|ltrace|unshare|nsenter|setsid|flock|watch|ionice|taskset|chrt|sandbox-exec|script) .|` +
 	`^fc (.* )?-e |^printf -v |^wait (.* )?-p |^unset .*\[|^read (-[^adinNptu ]*[adinNptu] \S* |-[^adinNptu ]* )*[^- ]|^env (.* )?-S |^jq .*system\(|^jq (.* )?(-\w*[fL]|--(from-file|library-path|rawfile|slurpfile) )`)
 

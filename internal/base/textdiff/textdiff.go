@@ -22,12 +22,12 @@ const noNewlineMarker = `\ No newline at end of file`
 const maxEdits = 1000
 
 // Hunks compares before and after with the given lines of context. For equal texts it returns an empty, non-nil list.
-func Hunks(before, after string, context int) []Hunk {
+func Hunks(before, after string, contextLines int) []Hunk {
 	a, b := splitLines(before), splitLines(after)
 	d := differ{a: a, b: b}
 	d.trimCommon()
 	d.markChanges()
-	return d.buildHunks(max(context, 0))
+	return d.buildHunks(max(contextLines, 0))
 }
 
 func splitLines(s string) []string {

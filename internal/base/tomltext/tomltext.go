@@ -32,15 +32,15 @@ func (w *Writer) WriteStringUnlessEmpty(key, value string) {
 	}
 }
 
-// WriteJSON writes a value as a string of JSON, because TOML has neither null nor integers beyond 64 bits.
-func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
+// WriteJSONAsString writes a value as a string of JSON, because TOML has neither null nor integers beyond 64 bits.
+func (w *Writer) WriteJSONAsString(key string, raw json.RawMessage) {
 	var compact, pretty bytes.Buffer
 	if json.Compact(&compact, raw) != nil || json.Indent(&pretty, raw, "", "  ") != nil {
 		return
 	}
 	text := compact.String()
 	switch {
-	case !fitsLiteralString(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
+	case !isPrintableUTF8(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
 		w.b.WriteString(key + " = " + Quote(text) + "\n")
 	case len(text) <= 100 && !strings.Contains(text, "'"):
 		w.b.WriteString(key + " = '" + text + "'\n")
@@ -49,7 +49,7 @@ func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	}
 }
 
-func fitsLiteralString(s string) bool {
+func isPrintableUTF8(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 

@@ -99,7 +99,7 @@ func New(o Options) (*Catalog, []string) {
 	}
 	l := &loader{catalog: c}
 	if o.Open != nil {
-		// Later sources win: a project's agent replaces the user's agent of the same name. Commands: see sortCommands.
+		// Later sources win: a project's agent replaces the user's agent of the same name. Commands: see setSortedUniqueCommands.
 		for i, dir := range o.Plugins {
 			l.readPluginOrCollection(o.Open(dir), dir, i)
 		}
@@ -111,7 +111,7 @@ func New(o Options) (*Catalog, []string) {
 			l.readSkills(o.Open(dir), dir, "projectSettings")
 		}
 	}
-	l.sortCommands()
+	l.setSortedUniqueCommands()
 	c.pluginParts = l.parts
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
@@ -145,7 +145,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 // SimilarNameHint returns a sentence that suggests the skill or command with the most similar name, or "".
 func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
-	for _, b := range claudecode.BuiltinCommands() {
+	for _, b := range claudecode.PrintModeCommands() {
 		names = append(append(names, b.Name), b.Aliases...)
 	}
 	if near := diag.Closest(name, names, 2); near != "" {
@@ -362,10 +362,11 @@ func (k Command) listRankByKindAndPlugin() int {
 	}
 }
 
-// sortCommands sorts commands by [Command.listRankByKindAndPlugin], then by source (skills: user, project, plugins; commands:
-// project, user, plugins), then by plugin (in the order given) and then by name (in natural order). Of entries with the same
-// name, it keeps the first; a user's command takes the place of the project's.
-func (l *loader) sortCommands() {
+// setSortedUniqueCommands stores the earlier and the new commands in the catalog. They are sorted by
+// [Command.listRankByKindAndPlugin], then by source (skills: user, project, plugins; commands: project, user, plugins), then
+// by plugin (in the order given) and then by name (in natural order). Of entries with the same name, it keeps the first; a
+// user's command takes the place of the project's.
+func (l *loader) setSortedUniqueCommands() {
 	rank := func(k Command) int {
 		if k.Skill && k.Source == "userSettings" {
 			return -1

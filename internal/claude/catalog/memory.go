@@ -59,7 +59,7 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
 		if o.Project {
 			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.readProject(filepath.Join(dir, ".claude"), dir)
+			r.readDotClaudeDir(filepath.Join(dir, ".claude"), dir)
 		}
 		if o.Local {
 			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
@@ -91,7 +91,7 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	return r.filesRead
 }
 
-func (r *instructionFileReader) readProject(dotClaude, dir string) {
+func (r *instructionFileReader) readDotClaudeDir(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
 	}
@@ -126,7 +126,7 @@ func isBelow(dir, file string) bool {
 // isInMainWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
 func isInMainWorktree(dir, cwd string) bool {
 	top := gitworktree.NearestDirectoryWithDotGit(cwd)
-	main := gitworktree.MainDir(top)
+	main := gitworktree.MainTopOfLinkedWorktree(top)
 	return main != "" && isBelow(dir, top) && (dir == main || isBelow(main, dir))
 }
 

@@ -49,7 +49,7 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 		}
 	}
 	l.commands = c.commands
-	l.sortCommands()
+	l.setSortedUniqueCommands()
 	return l.parts
 }
 

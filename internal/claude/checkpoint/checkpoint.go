@@ -228,7 +228,7 @@ func (h *History) addFileToLastCheckpoint(toolUseID, path string, before *string
 // storeBackup copies a version of a file; nil content means that the file does not exist.
 func (h *History) storeBackup(path string, content []byte, version int) (fileBackup, error) {
 	abs := h.absolutePath(path)
-	b := fileBackup{Version: version, Time: h.currentUTCTimeForTranscript(), ParentDir: realPath(filepath.Dir(abs))}
+	b := fileBackup{Version: version, Time: h.currentUTCTimeForTranscript(), ParentDir: realPathOrEmpty(filepath.Dir(abs))}
 	if content == nil {
 		return b, nil
 	}

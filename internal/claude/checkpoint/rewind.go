@@ -120,11 +120,11 @@ func isIrregularFileOrDirectoryMoved(path, recordedRealDirectory string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true
 	}
-	now := realPath(filepath.Dir(path))
+	now := realPathOrEmpty(filepath.Dir(path))
 	return recordedRealDirectory != "" && now != "" && now != recordedRealDirectory
 }
 
-func realPath(dir string) string {
+func realPathOrEmpty(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return ""

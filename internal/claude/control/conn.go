@@ -87,7 +87,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 		}
 	}()
 	err := p.runTurnsUntilNoPrompt(life)
-	p.closeInput()
+	p.handleStdinEOF()
 	if err != nil {
 		p.requestsOfHost.cancelAll()
 	}
@@ -99,11 +99,11 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.
-func (p *Conn) closeInput() {
+// handleStdinEOF handles EOF on stdin: no more requests can start, and no answers can arrive.
+func (p *Conn) handleStdinEOF() {
 	p.requestsOfHost.setAcceptsNew(false)
 	p.requestsToHost.rejectPendingAndLaterRequests()
-	p.promptScheduler.closeInput()
+	p.closeInput()
 }
 
 func (p *Conn) runTurnsUntilNoPrompt(ctx context.Context) error {
@@ -162,7 +162,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*queuedPrompt, error) {
 func (p *Conn) showIdleIfPending() {
 	if _, anotherTurnFollows := p.session.BackgroundState(); p.idlePending && !anotherTurnFollows {
 		p.idlePending = false
-		p.writeIdleState()
+		p.writeIdleUnlessPromptsWait()
 	}
 }
 

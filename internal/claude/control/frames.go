@@ -12,10 +12,10 @@ var ErrClosed = errors.New("stream closed before response received")
 // errRequestNotSent is the [ErrClosed] for a request that was not sent, because stdin was already at EOF.
 var errRequestNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
 
-// HostError is an error response: from the host to our request, or from us to a request of the host.
-type HostError struct{ Text string }
+// ResponseError is an error response without a code: from the host to our request, or from us to a request of the host.
+type ResponseError struct{ Text string }
 
-func (e *HostError) Error() string { return e.Text }
+func (e *ResponseError) Error() string { return e.Text }
 
 // RefusalError is an error response with a code. Model is the model that stays in use; an empty Model is omitted.
 type RefusalError struct{ Code, Text, Model string }

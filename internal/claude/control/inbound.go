@@ -26,7 +26,7 @@ func (p *Conn) readAndHandleLines(ctx context.Context) error {
 		_, _ = in.Discard(len(mark)) // the peeked bytes are buffered
 	}
 	for {
-		line, err := readLine(in)
+		line, err := readBoundedLine(in)
 		p.setLinesPending(true)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -39,7 +39,7 @@ func (p *Conn) readAndHandleLines(ctx context.Context) error {
 		rest, _ := in.Peek(in.Buffered()) // only buffered bytes, so it cannot fail
 		p.setLinesPending(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
-			p.closeInput()
+			p.handleStdinEOF()
 			return nil
 		}
 	}

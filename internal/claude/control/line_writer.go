@@ -170,9 +170,9 @@ func (l *lineWriter) flushAndClose(ctx context.Context) error {
 // maxLineBytes is the maximum length of a line on stdin (observed with 2.1.329).
 const maxLineBytes = 256 << 20
 
-// readLine reads a line including its newline. It joins the pieces only after their total length is
+// readBoundedLine reads a line including its newline. It joins the pieces only after their total length is
 // known to be within the limit, because stdin may never contain a newline.
-func readLine(in *bufio.Reader) ([]byte, error) {
+func readBoundedLine(in *bufio.Reader) ([]byte, error) {
 	var pieces [][]byte
 	size := 0
 	for {

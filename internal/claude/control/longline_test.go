@@ -24,7 +24,7 @@ func (e *endlessLine) Read(p []byte) (int, error) {
 func TestLongLine(t *testing.T) {
 	in := bufio.NewReaderSize(strings.NewReader("a\n"+strings.Repeat("b", 1<<20)+"\n\nc"), 64<<10)
 	for _, want := range []int{2, 1<<20 + 1, 1, 1} {
-		line, err := readLine(in)
+		line, err := readBoundedLine(in)
 		if len(line) != want || err != nil && (want != 1 || !errors.Is(err, io.EOF)) {
 			t.Errorf("%d bytes, %v, want %d", len(line), err, want)
 		}
@@ -32,7 +32,7 @@ func TestLongLine(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	source := &endlessLine{}
-	line, err := readLine(bufio.NewReaderSize(source, 64<<10))
+	line, err := readBoundedLine(bufio.NewReaderSize(source, 64<<10))
 	runtime.ReadMemStats(&after)
 	if fault := new(InvalidStdinLineError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
 		t.Errorf("%d bytes, %v", len(line), err)

@@ -45,7 +45,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	q := canUseToolRequest{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
-		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID, AgentID: r.Use.AgentID(),
+		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID, AgentID: r.Use.CallerAgentID(),
 	}
 	if r.Hook != nil {
 		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin
@@ -64,7 +64,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
 	p.out.writeStateIfChanged("running")
-	switch refused, failed := errors.AsType[*HostError](err); {
+	switch refused, failed := errors.AsType[*ResponseError](err); {
 	case failed:
 		return protocol.PermissionAnswer{AskFailure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
 	case errors.Is(err, errRequestNotSent):

@@ -103,8 +103,8 @@ func (qs *outgoingRequests) withdrawLocked(id string) {
 	qs.out.writeFrame(cancelFrame{"control_cancel_request", id})
 }
 
-// withdrawAbandoned withdraws the requests of turns and tasks that have ended, and all elicitations.
-func (qs *outgoingRequests) withdrawAbandoned() {
+// withdrawAbandonedAndElicitations withdraws the requests of turns and tasks that have ended, and all elicitations.
+func (qs *outgoingRequests) withdrawAbandonedAndElicitations() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(qs.pending)) {
@@ -148,7 +148,7 @@ func (qs *outgoingRequests) deliverResponse(frame, raw json.RawMessage) {
 		if len(r.Error) > 0 {
 			text = plainjson.JSString(r.Error)
 		}
-		q.answer <- hostReply{err: &HostError{Text: text}}
+		q.answer <- hostReply{err: &ResponseError{Text: text}}
 		return
 	}
 	q.answer <- hostReply{response: r.Response}

@@ -142,9 +142,9 @@ func (q *promptQueue) removeByUUID(uuid string) *queuedPrompt {
 	return in
 }
 
-// removeUninterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because
+// removeAllExceptInterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because
 // its turn must still start and end.
-func (q *promptQueue) removeUninterrupted() []*queuedPrompt {
+func (q *promptQueue) removeAllExceptInterrupted() []*queuedPrompt {
 	var dropped []*queuedPrompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
 		if !in.interruptedBeforeStart {

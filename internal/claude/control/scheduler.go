@@ -136,7 +136,7 @@ func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
 	defer d.out.lines.delayTurnOutputUntilRelease()()
 	d.turn.prompt.cancelled = true
 	d.turn.interrupt(simulator.ErrSuperseded)
-	d.requestsToHost.withdrawAbandoned()
+	d.requestsToHost.withdrawAbandonedAndElicitations()
 }
 
 // takeNextPrompt removes and returns the next playable prompt, or nil. moreMayFollow reports whether more may follow.
@@ -194,7 +194,7 @@ func (d *promptScheduler) endTurn() {
 	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-func (d *promptScheduler) writeIdleState() {
+func (d *promptScheduler) writeIdleUnlessPromptsWait() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue.waiting) == 0 {
@@ -212,7 +212,7 @@ func (d *promptScheduler) interruptTurnOrNextPrompt(dropQueued bool, report func
 		d.turn.prompt.cancelled = true
 		d.turn.interrupt(nil)
 	}
-	d.requestsToHost.withdrawAbandoned()
+	d.requestsToHost.withdrawAbandonedAndElicitations()
 	switch {
 	case d.turn.prompt != nil && d.turn.interrupt == nil:
 		d.turn.prompt.interruptedBeforeStart = true
@@ -221,7 +221,7 @@ func (d *promptScheduler) interruptTurnOrNextPrompt(dropQueued bool, report func
 	}
 	var gone []*queuedPrompt
 	if dropQueued {
-		gone = d.queue.removeUninterrupted()
+		gone = d.queue.removeAllExceptInterrupted()
 	}
 	for _, in := range gone {
 		d.out.writeEventsOutsideTurn(in.lifecycleEventPerUUID("cancelled")...)

@@ -48,12 +48,12 @@ const (
 // Turn, StreamBackgroundEvents and TakePromptAboutBackgroundWork are never called at the same time.
 type Session interface {
 	PromptPlayer
-	BackgroundWorker
-	Requests
+	BackgroundWork
+	RequestHandler
 }
 
-// Requests handles the control requests of the host.
-type Requests interface {
+// RequestHandler handles the control requests of the host.
+type RequestHandler interface {
 	RequestServer
 	Initializer
 }
@@ -71,8 +71,8 @@ type PromptPlayer interface {
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
-// BackgroundWorker gives access to work that continues between turns.
-type BackgroundWorker interface {
+// BackgroundWork gives access to work that continues between turns.
+type BackgroundWork interface {
 	// BackgroundState returns the state of background work. busy means that work is running or needs a turn. anotherTurnFollows means
 	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
 	BackgroundState() (busy, anotherTurnFollows bool)

@@ -62,10 +62,10 @@ var agentSchema = sync.OnceValue(func() *plainjson.Schema { return plainjson.Par
 // agentProblems validates the keys of one agent in the order in which the real CLI reports them.
 func agentProblems(name string, agent plainjson.Object) []string {
 	if model, ok := plainjson.StringValue(agent.Get("model")); ok {
-		agent = agent.With("model", json.RawMessage(plainjson.MarshalString(strings.TrimSpace(model))))
+		agent = agent.Set("model", json.RawMessage(plainjson.MarshalString(strings.TrimSpace(model))))
 	}
 	if string(agent.Get("permissionMode")) == `"manual"` { // another name of the default mode, which the messages do not mention
-		agent = agent.Without("permissionMode")
+		agent = agent.Delete("permissionMode")
 	}
 	emptyMessages := map[string]string{"description": "Description cannot be empty", "model": "Model cannot be empty"}
 	var problems []string

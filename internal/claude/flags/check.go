@@ -27,14 +27,14 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		validateSessionFlags, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
+		validateAndTrimSessionFlags, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {
 			return err
 		}
 	}
-	printFlagWarnings(s, f)
+	warnAndRemoveUnknownBetas(s, f)
 	return nil
 }
 
@@ -54,7 +54,7 @@ func RefusalMessage(err error) string {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
 	}
-	if verbatim, ok := errors.AsType[*process.UnprefixedError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
+	if verbatim, ok := errors.AsType[*process.VerbatimError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""
@@ -65,7 +65,7 @@ func isUUID(text string) bool {
 	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
 }
 
-func validateSessionFlags(_ *process.System, f *Flags) error {
+func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	f.SessionName = trimAndTruncateSessionName(f.SessionName)
 	if f.SessionID != "" {
 		switch {
@@ -146,7 +146,7 @@ func loadSystemPrompts(s *process.System, f *Flags) error {
 	return appendPromptFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
 }
 
-func appendPromptFile(s *process.System, f *Flags, prompt *string, file, flagName string) error {
+func appendPromptFile(s *process.System, f *Flags, prompt *string, file, promptName string) error {
 	if file == "" {
 		return nil
 	}
@@ -157,9 +157,9 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, flagNam
 	content, err := plainjson.ReadBounded(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return process.Verbatimf("Error: %s not found: %s", flagName, path)
+		return process.Verbatimf("Error: %s not found: %s", promptName, path)
 	case err != nil:
-		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(flagName), err)
+		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(promptName), err)
 	case *prompt != "":
 		*prompt += "\n"
 	}
@@ -169,7 +169,7 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, flagNam
 
 const knownBeta = "context-1m-2025-08-07"
 
-func printFlagWarnings(s *process.System, f *Flags) {
+func warnAndRemoveUnknownBetas(s *process.System, f *Flags) {
 	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}

@@ -227,17 +227,17 @@ func (f *Flags) HintThatVariadicFlagTookPrompt() (hintOrEmpty string) {
 	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.lastVariadicWord.Word, f.lastVariadicWord.Option)
 }
 
-// ListedFlag is one flag of the real CLI.
-type ListedFlag struct {
+// RealCLIFlag is one flag of the real CLI.
+type RealCLIFlag struct {
 	Flag      string // as shown in help
 	Name      string // long name
 	HasEffect bool
 }
 
-// ListFlags lists every flag of the real CLI, group by group.
-func ListFlags() (list []ListedFlag) {
+// ListRealCLIFlags lists every flag of the real CLI, group by group.
+func ListRealCLIFlags() (list []RealCLIFlag) {
 	for _, o := range claudeOptions(&Flags{}) {
-		list = append(list, ListedFlag{o.Flags, o.Name(), o.Set != nil})
+		list = append(list, RealCLIFlag{o.Flags, o.Name(), o.Set != nil})
 	}
 	return list
 }

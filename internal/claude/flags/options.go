@@ -156,7 +156,7 @@ func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", valueAppender(&f.MCPConfig)),
 		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setterToTrue(&f.StrictMCPConfig)),
 		newOption("--add-dir <directories...>", "Additional directories that tools may access", valueAppender(&f.AddDirs)),
-		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", listReplacingSetter(&f.Settings)),
+		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", lastValueSetter(&f.Settings)),
 		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", settingSourcesSetter(&f.SettingSources)),
 		newOption("--agent <agent>", "Agent to run the session with", textSetter(&f.Agent)),
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", textSetter(&f.Agents)),
@@ -233,7 +233,7 @@ func valueAppender(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, value); return nil }
 }
 
-func listReplacingSetter(target *[]string) func(string) error {
+func lastValueSetter(target *[]string) func(string) error {
 	return func(value string) error { *target = []string{value}; return nil }
 }
 
@@ -257,7 +257,7 @@ func splitToolList(value string) []string {
 
 func integerSetter(target *int) func(string) error {
 	return func(value string) error {
-		n, err := parseNumber(value)
+		n, err := parseJavaScriptNumber(value)
 		if err != nil {
 			return errors.New("must be a number")
 		}
@@ -266,8 +266,8 @@ func integerSetter(target *int) func(string) error {
 	}
 }
 
-// parseNumber parses like JavaScript's Number: an empty string is 0, prefixes select the base, invalid strings fail.
-func parseNumber(value string) (float64, error) {
+// parseJavaScriptNumber parses like JavaScript's Number: an empty string is 0, prefixes select the base, invalid strings fail.
+func parseJavaScriptNumber(value string) (float64, error) {
 	value = strings.TrimSpace(value)
 	digits, base := strings.ToLower(value), 10
 	for prefix, of := range map[string]int{"0x": 16, "0o": 8, "0b": 2} {
@@ -301,7 +301,7 @@ func intWithinRange(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
 func positiveIntegerSetter(flag string, target *int) func(string) error {
 	return func(value string) error {
-		n, err := parseNumber(value)
+		n, err := parseJavaScriptNumber(value)
 		if err != nil || n <= 0 || n != math.Trunc(n) || math.IsInf(n, 1) {
 			return errors.New(flag + " must be a positive integer")
 		}
@@ -312,7 +312,7 @@ func positiveIntegerSetter(flag string, target *int) func(string) error {
 
 func budgetSetter(target *float64) func(string) error {
 	return func(value string) error {
-		n, err := parseNumber(value)
+		n, err := parseJavaScriptNumber(value)
 		if err != nil || n <= 0 {
 			return errors.New("--max-budget-usd must be a number greater than 0")
 		}

@@ -282,7 +282,7 @@ type fakeSession struct {
 
 // driver returns a control session in which the fake plays every part.
 func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession {
-	return combinedControlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
+	return combinedControlSession{PromptPlayer: f, BackgroundWork: f, requestServer: &requestServer{
 		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
 	}}
 }
@@ -397,15 +397,15 @@ func (f *fakeSession) rewindFiles(uuid string, _ bool) (checkpoint.RewindEffect,
 	return checkpoint.RewindEffect{Files: []string{"/w/a"}, Insertions: 1}, nil
 }
 
-func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
+func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (InitializeAnswer, error) {
 	if in.TurnStarted {
-		return Description{OutputStyle: "again"}, nil
+		return InitializeAnswer{OutputStyle: "again"}, nil
 	}
 	var agents []Agent
 	if in.Agents != nil {
 		agents = append(agents, Agent{Name: fmt.Sprintf("%d bytes of agents", len(in.Agents))})
 	}
-	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
+	return InitializeAnswer{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
 }
 
 func (f *fakeSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {

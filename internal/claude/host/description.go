@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Description is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
-type Description struct {
+// InitializeAnswer is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
+type InitializeAnswer struct {
 	startFrames           []protocol.Event // of SessionStart hooks; written before the answer
 	Commands              []Command        `json:"commands"`
 	Agents                []Agent          `json:"agents"`
@@ -85,12 +85,12 @@ type FeedbackSendingMode struct {
 }
 
 // initializeAnswer builds the answer to initialize (spec: cli-contract 4.2).
-func (h *hostedSession) initializeAnswer() Description {
+func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	plan := h.session.Plan()
 	said := plan.Profile.Init()
 	plan.Catalog.FillInit(&said)
 	env := plan.Profile.Environment()
-	d := Description{
+	d := InitializeAnswer{
 		Commands: []Command{}, Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyles(),
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
@@ -124,7 +124,7 @@ func (h *hostedSession) describeCommandNamed(name string) []Command {
 		}
 		return []Command{listed}
 	}
-	if b, ok := claudecode.BuiltinCommandNamed(name); ok {
+	if b, ok := claudecode.PrintModeCommandNamed(name); ok {
 		return []Command{describeBuiltinCommand(b)}
 	}
 	return nil

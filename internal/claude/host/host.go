@@ -24,15 +24,15 @@ import (
 // ErrInterrupted is the error of a run that ends because SIGINT interrupted a turn.
 var ErrInterrupted = errors.New("interrupted")
 
-// Host is a session that an SDK host drives over stdin and stdout.
-type Host struct {
+// ControlServer serves a session to an SDK host over stdin and stdout.
+type ControlServer struct {
 	session *session.Session
 	conn    *control.Conn
 	driver  combinedControlSession
 }
 
 // Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
-func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Host, error) {
+func Open(plan launch.Plan, sys *process.System, signals *process.SignalWatcher) (*ControlServer, error) {
 	marks := &frameMetadata{plan: plan}
 	peer := control.New(controlOptions(plan, sys, marks))
 	s, err := session.Open(plan, peer)
@@ -42,14 +42,14 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 	marks.session = s
 	h := &hostedSession{session: s}
 	p := promptPlayer{s, peer, signals}
-	return &Host{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWorker: p, requestServer: &requestServer{
+	return &ControlServer{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWork: p, requestServer: &requestServer{
 		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,
 	}}}, nil
 }
 
-func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
+func controlOptions(plan launch.Plan, sys *process.System, metadata control.FrameMetadata) control.Options {
 	o := control.Options{
-		In: sys.Stdin, Out: sys.Stdout, Metadata: marks,
+		In: sys.Stdin, Out: sys.Stdout, Metadata: metadata,
 		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
 	}
 	switch {
@@ -73,13 +73,13 @@ func (m *frameMetadata) CurrentUTCTimestamp() string {
 }
 
 // Session returns the session that the host controls. The caller of Open closes it.
-func (h *Host) Session() *session.Session { return h.session }
+func (h *ControlServer) Session() *session.Session { return h.session }
 
 // StdoutEventWriter returns the writer for events after the last turn; see [control.Conn.EventWriter].
-func (h *Host) StdoutEventWriter() io.Writer { return h.conn.EventWriter() }
+func (h *ControlServer) StdoutEventWriter() io.Writer { return h.conn.EventWriter() }
 
 // Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
-func (h *Host) Serve(ctx context.Context) error {
+func (h *ControlServer) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *Host) Serve(ctx context.Context) error {
 
 type combinedControlSession struct {
 	control.PromptPlayer
-	control.BackgroundWorker
+	control.BackgroundWork
 	*requestServer
 }
 
@@ -154,14 +154,14 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"reload_output_styles":   {run: answerSessionStateQuery},
 		"get_task_output":        {run: handleTaskOutput},
 		"background_tasks":       {run: answerNothingBackgrounded},
-		"generate_session_title": {run: handleGenerateTitle},
-		"set_has_subscribers":    {run: handleSetHasSubscribers},
+		"generate_session_title": {run: answerNoTitle},
+		"set_has_subscribers":    {run: validateSetHasSubscribers},
 		"get_binary_version":     {run: handleBinaryVersion},
 		"get_session_cost":       {run: answerSessionStateQuery},
 		"get_plan":               {run: answerSessionStateQuery},
 		"get_status":             {run: answerSessionStateQuery},
 		"file_suggestions":       {run: handleFileSuggestions},
-		"message_rated":          {run: handleRateMessage},
+		"message_rated":          {run: validateMessageRating},
 		"mcp_status":             {run: handleMCPStatus},
 		"mcp_message":            {run: handleMCPMessage},
 		"mcp_reconnect":          {run: handleMCPReconnect, slow: true},
@@ -182,7 +182,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 type promptPlayer struct {
 	*session.Session
 	conn    *control.Conn
-	signals *process.Signals
+	signals *process.SignalWatcher
 }
 
 // PromptBeforeHostPrompts returns the prompt that continues a tool call which an earlier process deferred.
@@ -303,7 +303,7 @@ func handleTaskOutput(_ context.Context, r *requestServer, in controlRequest) (c
 	case isShellTaskID(id):
 		output = nil
 	default:
-		return control.Answer{}, &control.HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
+		return control.Answer{}, &control.ResponseError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 	}
 	cut := max(0, len(output)-maxTaskOutputTailBytesInAnswer)
 	return control.Answer{Payload: struct {

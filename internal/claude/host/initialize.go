@@ -119,10 +119,10 @@ func readServerHandshakes(in controlRequest, serverNames []string, isConnected f
 func (h *hostedSession) StopBackgroundAgents() { h.session.Tasks().StopBackgroundAgents() }
 
 // Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
-func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (Description, error) {
+func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (InitializeAnswer, error) {
 	if !in.TurnStarted {
 		if err := h.applySystemPromptSchemaAndToolAliases(in); err != nil {
-			return Description{}, err
+			return InitializeAnswer{}, err
 		}
 	}
 	if plainjson.IsSet(in.Agents) {
@@ -191,7 +191,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
 
 // ConnectMCPServers connects the servers listed in initialize. A server that fails has the status failed.
 func (h *hostedSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {
-	err := h.session.ConnectHostServers(ctx, in.SDKMCPServers)
+	err := h.session.ConnectHostAndPluginServers(ctx, in.SDKMCPServers)
 	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {
 		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// pendingLogin is the answer to mcp_authenticate.
-type pendingLogin struct {
+// mcpAuthenticateAnswer is the answer to mcp_authenticate.
+type mcpAuthenticateAnswer struct {
 	URL              string `json:"authUrl"`
 	NeedsUser        bool   `json:"requiresUserAction"`
 	CallbackExpected bool   `json:"callbackExpected"`
@@ -32,10 +32,10 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 		return control.Answer{}, err
 	}
 	if st.Status == "disabled" {
-		return control.Answer{}, &control.HostError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
+		return control.Answer{}, &control.ResponseError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
 	}
 	if u, err := url.Parse(st.Config.URL); err != nil || u.Scheme == "" || u.Host == "" {
-		return control.Answer{}, &control.HostError{Text: "This server's URL is missing or not a valid URL, so sign-in can't start. " +
+		return control.Answer{}, &control.ResponseError{Text: "This server's URL is missing or not a valid URL, so sign-in can't start. " +
 			"Fix the URL in its MCP config (or set the environment variable it uses) and try again."}
 	}
 	redirect, _ := plainjson.StringValue(in.keys["redirectUri"])
@@ -57,7 +57,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 		}
 		return control.Answer{}, refusal
 	}
-	out := pendingLogin{URL: l.URL, NeedsUser: true, CallbackExpected: true, Scheme: "custom", State: l.State}
+	out := mcpAuthenticateAnswer{URL: l.URL, NeedsUser: true, CallbackExpected: true, Scheme: "custom", State: l.State}
 	u, err := url.Parse(l.RedirectURI)
 	if err == nil && redirect == "" {
 		out.Scheme = u.Hostname()
@@ -70,7 +70,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
-		return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
+		return control.Answer{}, &control.ResponseError{Text: "No active OAuth flow for server: " + name}
 	}
 	l := r.session.Servers().PendingLogin(name)
 	var query url.Values
@@ -80,14 +80,14 @@ func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlReque
 	}
 	switch {
 	case !query.Has("code") && !query.Has("error"):
-		return control.Answer{}, &control.HostError{Text: "Invalid callback URL: missing authorization code. Please paste the full redirect URL including the code parameter."}
+		return control.Answer{}, &control.ResponseError{Text: "Invalid callback URL: missing authorization code. Please paste the full redirect URL including the code parameter."}
 	case !l.IsAnswer(query):
-		return control.Answer{}, &control.HostError{Text: "Callback URL not accepted: it belongs to a different sign-in attempt (OAuth state mismatch) or carries no authorization code. " +
+		return control.Answer{}, &control.ResponseError{Text: "Callback URL not accepted: it belongs to a different sign-in attempt (OAuth state mismatch) or carries no authorization code. " +
 			"The sign-in in progress is still waiting; submit the redirect URL from its own browser page."}
 	}
 	if err := l.Finish(ctx, query); err != nil {
 		l.End(err)
-		return control.Answer{}, &control.HostError{Text: oneLineUpTo200Characters(err.Error())}
+		return control.Answer{}, &control.ResponseError{Text: oneLineUpTo200Characters(err.Error())}
 	}
 	l.End(errLoginAnswerSubmittedByHost)
 	return control.Answer{}, nil
@@ -120,7 +120,7 @@ func (r *requestServer) findRemoteMCPServer(in controlRequest, notRemoteErrorFor
 		if st.Config.Type != "stdio" {
 			typeShownForStdio = cmp.Or(st.Config.Type, typeShownForStdio)
 		}
-		err = &control.HostError{Text: fmt.Sprintf(notRemoteErrorFormat, typeShownForStdio)}
+		err = &control.ResponseError{Text: fmt.Sprintf(notRemoteErrorFormat, typeShownForStdio)}
 	}
 	return st, err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (h *hostedSession) CLIVersion() (version, built string) {
+func (h *hostedSession) CLIVersion() (version, buildTime string) {
 	return h.session.Plan().Version, claudecode.BuildTime
 }
 
@@ -234,7 +234,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 		rows = append(rows, statusRow{"API key", plan.APIKeySource})
 	}
 	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().Model())}}
-	if url := baseURL(plan.Environ); url != "" {
+	if url := anthropicBaseURL(plan.Environ); url != "" {
 		rows = append(rows, statusRow{"Anthropic base URL", url})
 		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},
 			statusRow{"Organization policy", "not fetched with a custom ANTHROPIC_BASE_URL"})
@@ -242,7 +242,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 	return []statusSection{{"Session", rows}, {"Environment", append(environment, statusRow{"Auto mode server", "Disabled"})}}
 }
 
-func baseURL(environ []string) string {
+func anthropicBaseURL(environ []string) string {
 	url := ""
 	for _, pair := range environ {
 		if value, ok := strings.CutPrefix(pair, "ANTHROPIC_BASE_URL="); ok {
@@ -287,8 +287,8 @@ func handleFileSuggestions(_ context.Context, r *requestServer, in controlReques
 	return control.Answer{Payload: answer}, nil
 }
 
-// handleRateMessage checks the user's rating of a message. The rating is not stored.
-func handleRateMessage(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+// validateMessageRating checks the user's rating of a message. The rating is not stored.
+func validateMessageRating(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	_, named := plainjson.StringValue(in.keys["messageUuid"])
 	sentiment, _ := plainjson.StringValue(in.keys["sentiment"])
 	surface, _ := plainjson.StringValue(in.keys["surface"])

@@ -22,7 +22,7 @@ type requestServer struct {
 	metadata    control.FrameMetadata
 	initializer initializer
 	session     sessionControls
-	identity    sessionIdentity
+	identity    sessionModelAndTitle
 	settings    settingsUpdater
 	files       fileService
 	tasks       backgroundTasks
@@ -39,7 +39,7 @@ type sessionControls interface {
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.ServerChange, error)
 }
 
-type sessionIdentity interface {
+type sessionModelAndTitle interface {
 	Model() string // the current model, as the API names it
 	SetModel(name string)
 	Rename(title string)
@@ -48,7 +48,7 @@ type sessionIdentity interface {
 type initializer interface {
 	// Initialize applies the host's settings and describes the session. No turn starts before it returns; a turn that
 	// is running continues.
-	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
+	Initialize(ctx context.Context, in InitializeOptions) (InitializeAnswer, error)
 	// ConnectMCPServers connects the servers listed in initialize; the next turn waits for it.
 	ConnectMCPServers(ctx context.Context, in InitializeOptions)
 	// StopBackgroundAgents stops the background agents, without waiting for them.
@@ -57,31 +57,31 @@ type initializer interface {
 
 // InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys are zero.
 type InitializeOptions struct {
-	TurnStarted        bool                              `json:"-"` // at least one turn has started; not sent by the host
-	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
-	SDKMCPServers      []string                          `json:"sdkMcpServers"`
-	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
-	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
-	SystemPrompt       []string                          `json:"systemPrompt"` // a single string is also accepted
-	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
-	Agents             json.RawMessage                   `json:"agents"`      // object: agents by name
-	ToolAliases        map[string]string                 `json:"toolAliases"` // keys: aliases that the model uses; values: names of tools
-	Title              string                            `json:"title"`
-	Skills             []string                          `json:"skills"` // nil means all
-	ForwardSubagent    bool                              `json:"forwardSubagentText"`
-	Plugins            []json.RawMessage                 `json:"plugins"`
-	MCPServers         json.RawMessage                   `json:"mcpServers"`
+	TurnStarted        bool                                      `json:"-"` // at least one turn has started; not sent by the host
+	Hooks              map[string][]protocol.HookCallbackMatcher `json:"hooks"`
+	SDKMCPServers      []string                                  `json:"sdkMcpServers"`
+	SDKMCPConfigs      map[string]SDKServerConfig                `json:"sdkMcpServerConfigs"`
+	JSONSchema         json.RawMessage                           `json:"jsonSchema"`
+	SystemPrompt       []string                                  `json:"systemPrompt"` // a single string is also accepted
+	AppendSystemPrompt string                                    `json:"appendSystemPrompt"`
+	Agents             json.RawMessage                           `json:"agents"`      // object: agents by name
+	ToolAliases        map[string]string                         `json:"toolAliases"` // keys: aliases that the model uses; values: names of tools
+	Title              string                                    `json:"title"`
+	Skills             []string                                  `json:"skills"` // nil means all
+	ForwardSubagent    bool                                      `json:"forwardSubagentText"`
+	Plugins            []json.RawMessage                         `json:"plugins"`
+	MCPServers         json.RawMessage                           `json:"mcpServers"`
 }
 
-// SDKServer is the configuration of one of the host's own servers.
-type SDKServer struct {
+// SDKServerConfig is the configuration of one of the host's own servers.
+type SDKServerConfig struct {
 	TimeoutMS int `json:"timeout"` // limit of a tool call; 0 means the default
 }
 
 type settingsUpdater interface {
 	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid,
 	// ApplySettings changes nothing and returns the names of the invalid settings.
-	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
+	ApplySettings(settings map[string]json.RawMessage) (invalidKeys []string)
 	// SetThinkingBudget sets the tokens for thinking of models with a budget; nil means the largest budget.
 	SetThinkingBudget(tokens *int)
 	// RecordModelChange records a change of the model in the transcript.
@@ -100,7 +100,7 @@ type fileService interface {
 	ReadFileIfPermitted(path string) (abs string, contents []byte, err error)
 }
 
-var errRewindDisabled error = &control.HostError{Text: "File rewinding is not enabled."}
+var errRewindDisabled error = &control.ResponseError{Text: "File rewinding is not enabled."}
 
 type backgroundTasks interface {
 	// StopBackgroundTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
@@ -189,8 +189,8 @@ func handleEndSession(_ context.Context, r *requestServer, _ controlRequest) (co
 	return control.Answer{}, nil
 }
 
-// handleGenerateTitle responds that the model proposes no title.
-func handleGenerateTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+// answerNoTitle responds that the model proposes no title.
+func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	if _, err := in.stringKey("description"); err != nil {
 		return control.Answer{}, err
 	}
@@ -202,13 +202,13 @@ func handleGenerateTitle(_ context.Context, _ *requestServer, in controlRequest)
 	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
-// handleSetHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
-func handleSetHasSubscribers(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+// validateSetHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
+func validateSetHasSubscribers(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
 		return control.Answer{}, nil
 	}
-	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
+	return control.Answer{}, &control.ResponseError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
 // refuseSessionClaim refuses the request claim_session, because only a process started with --await-claim accepts it.
@@ -234,9 +234,9 @@ func handleRenameSession(_ context.Context, r *requestServer, in controlRequest)
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
 		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
-		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
+		return control.Answer{}, &control.ResponseError{Text: "title must be non-empty"}
 	case plainjson.IsSet(session) && plainjson.JSString(session) != r.metadata.SessionID():
-		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
+		return control.Answer{}, &control.ResponseError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)
 	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil

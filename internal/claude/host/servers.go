@@ -135,7 +135,7 @@ func (r *requestServer) findServer(name string) (mcp.ServerStatus, error) {
 			}
 		}
 	}
-	return mcp.ServerStatus{}, &control.HostError{Text: "Server not found: " + name}
+	return mcp.ServerStatus{}, &control.ResponseError{Text: "Server not found: " + name}
 }
 
 func (r *requestServer) isConnected(name string) bool {
@@ -153,9 +153,9 @@ func handleMCPReconnect(ctx context.Context, r *requestServer, in controlRequest
 	case err != nil:
 		return control.Answer{}, err
 	case st.Status == "disabled":
-		return control.Answer{}, &control.HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
+		return control.Answer{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
 	case st.Config.Type == "sdk":
-		return control.Answer{}, &control.HostError{Text: "SDK servers should be handled in print.ts"}
+		return control.Answer{}, &control.ResponseError{Text: "SDK servers should be handled in print.ts"}
 	}
 	return control.Answer{}, r.reconnect(ctx, name)
 }
@@ -169,10 +169,10 @@ func (r *requestServer) reconnect(ctx context.Context, name string) error {
 		case err == nil || st.WireError == "" && st.Status != statusNeedsAuth:
 			return err
 		case st.Status != statusNeedsAuth:
-			return &control.HostError{Text: st.WireError}
+			return &control.ResponseError{Text: st.WireError}
 		}
 	}
-	return &control.HostError{Text: "Server status: " + statusNeedsAuth}
+	return &control.ResponseError{Text: "Server status: " + statusNeedsAuth}
 }
 
 func handleMCPToggle(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
@@ -192,7 +192,7 @@ func handleMCPToggle(ctx context.Context, r *requestServer, in controlRequest) (
 		return control.Answer{}, r.session.Servers().Disable(ctx, name)
 	}
 	if err = r.session.Servers().Connect(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
-		err = &control.HostError{Text: "Connection failed"}
+		err = &control.ResponseError{Text: "Connection failed"}
 	}
 	return control.Answer{}, err
 }
@@ -242,14 +242,14 @@ func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (co
 	}
 	server, _, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(tool, "mcp__") {
-		return control.Answer{}, &control.HostError{Text: "Not a fully-qualified MCP tool name: " + tool}
+		return control.Answer{}, &control.ResponseError{Text: "Not a fully-qualified MCP tool name: " + tool}
 	}
 	st, found := r.findServerByCanonicalName(server)
 	switch {
 	case found && st.Config.Type == "sdk":
-		return control.Answer{}, &control.HostError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
+		return control.Answer{}, &control.ResponseError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
 	case !found || st.Status != "connected":
-		return control.Answer{}, &control.HostError{Text: "MCP server not connected: " + server}
+		return control.Answer{}, &control.ResponseError{Text: "MCP server not connected: " + server}
 	}
 	result, err := r.session.Servers().CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
 	if err != nil {
@@ -288,7 +288,7 @@ func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequ
 	case st.Config.Type == "sdk":
 		return control.Answer{}, errors.New("mcp_read_resource does not support SDK MCP servers: the caller hosts them and can read them directly")
 	case st.Status == "disabled":
-		return control.Answer{}, &control.HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
+		return control.Answer{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
 	}
 	result, err := r.session.Servers().ReadResource(ctx, name, uri)
 	if err != nil {

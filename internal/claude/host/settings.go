@@ -57,9 +57,9 @@ func (h *hostedSession) reloadSettings() error {
 }
 
 // ApplySettings implements settingsUpdater. If keys have invalid values, it returns these keys and applies nothing.
-func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
-	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
-		return wrong
+func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKeys []string) {
+	if invalidKeys = settings.InvalidKeys(in); len(invalidKeys) > 0 {
+		return invalidKeys
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringOrEmpty(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
@@ -122,7 +122,7 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 		return err
 	}
 	if style, ok := valuesByName["outputStyle"]; ok {
-		file = file.With("outputStyle", json.RawMessage(plainjson.MarshalString(style)))
+		file = file.Set("outputStyle", json.RawMessage(plainjson.MarshalString(style)))
 	}
 	if level, ok := valuesByName["effortLevel"]; ok && level != "max" {
 		if file, err = withDefaultEffortOfModel(file, h.session.Model(), level); err != nil {
@@ -166,14 +166,14 @@ func readJSONObjectFile(path string) (plainjson.Object, error) {
 func withDefaultEffortOfModel(file plainjson.Object, model, level string) (plainjson.Object, error) {
 	models, _ := plainjson.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
 	one, _ := plainjson.Parse(models.Get(model))
-	raw, err := one.With("effortLevel", json.RawMessage(plainjson.MarshalString(level))).MarshalJSON()
+	raw, err := one.Set("effortLevel", json.RawMessage(plainjson.MarshalString(level))).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	if raw, err = models.With(model, raw).MarshalJSON(); err != nil {
+	if raw, err = models.Set(model, raw).MarshalJSON(); err != nil {
 		return nil, err
 	}
-	return file.With("modelSettings", raw), nil
+	return file.Set("modelSettings", raw), nil
 }
 
 // AddWorkingDirectory adds a directory to the working directories (error texts as in Claude Code 2.1.329). The directory must
@@ -218,7 +218,7 @@ func (h *hostedSession) SetThinkingBudget(tokens *int) {
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
 func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
 	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalCommandTags("model")}
-	session.RecordInTranscriptBetweenTurns(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
+	session.RecordInTranscriptBetweenTurns(h.session, &protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
 // handleApplySettings applies settings that override --settings for the rest of the session: all of them or none.
@@ -456,9 +456,9 @@ func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in c
 	case "null", `"default"`, `"auto"`:
 	default:
 		if _, err := permission.ParseMode(mode); err != nil || mode == "" {
-			return control.Answer{}, &control.HostError{Text: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
+			return control.Answer{}, &control.ResponseError{Text: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 		}
-		return control.Answer{}, &control.HostError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
+		return control.Answer{}, &control.ResponseError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
 	}
 	if _, err := r.findServer(name); err == nil {
 		return control.Answer{}, nil

@@ -16,13 +16,13 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// HooksDisabled reports whether customizations, including hooks, are disabled.
-func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
+// AllDisabled reports whether all customizations of the user are disabled, among them hooks. It does not consider settings.
+func (c Customization) AllDisabled() bool { return c.Bare || c.SafeMode }
 
 // loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
 func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
-	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.memoryOptions()}
+	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.instructionFileOptions()}
 	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
 	if o := r.plan.Customization.MemorySources; o != nil {
 		r.plan.Customization.Memories = catalog.FindInstructionFilesAtStart(*o)
@@ -38,7 +38,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		o.UserDir = r.plan.State
 	}
 	if r.plan.Settings.HasSource("project") && !f.Bare {
-		o.AddedDirs = r.addedDirs()
+		o.AddedDirs = r.addDirFlagPaths()
 		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), ".claude")
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {
@@ -60,7 +60,7 @@ func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applySessionAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
 func (r *planResolver) applySessionAgent() error {
-	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
+	r.plan.Prompt = SystemPromptAndSchema{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.WasGiven("tools")
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
@@ -106,8 +106,8 @@ func toolNamesOfRules(rules []string) []string {
 	return names
 }
 
-// memoryOptions returns where to find instruction files; nil means that none are used.
-func (r *planResolver) memoryOptions() *catalog.InstructionFileOptions {
+// instructionFileOptions returns where to find instruction files; nil means that none are used.
+func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions {
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil
 	}
@@ -116,12 +116,12 @@ func (r *planResolver) memoryOptions() *catalog.InstructionFileOptions {
 		o.UserDir = r.plan.State
 	}
 	if isEnvEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
-		o.AddedDirs = r.addedDirs()
+		o.AddedDirs = r.addDirFlagPaths()
 	}
 	return &o
 }
 
-func (r *planResolver) addedDirs() (dirs []string) {
+func (r *planResolver) addDirFlagPaths() (dirs []string) {
 	for _, dir := range r.flags.AddDirs {
 		dirs = append(dirs, r.plan.Abs(dir))
 	}

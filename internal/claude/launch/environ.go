@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// resolveCLIVersionEntrypointAndAPIKeySource returns the identity of the run. planWithScenario must already contain the
+// resolveIdentity returns the identity of the run. planWithScenario must already contain the
 // scenario, and sys must contain the environment variables of the settings.
-func resolveCLIVersionEntrypointAndAPIKeySource(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
+func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := planWithScenario.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
@@ -185,7 +185,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m.IsExplicit = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
 	m.Name = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel)
 	if m.Name == "" && m.Aliases.Default == "" {
-		m.Name = p.Profile.Environment().DefaultModel()
+		m.Name = p.Profile.Environment().DefaultModelOverride()
 	}
 	m.Name = m.Aliases.ResolveModelName(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")

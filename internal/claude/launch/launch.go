@@ -28,12 +28,12 @@ import (
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &planResolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*planResolver) error{
-		(*planResolver).resolveOutput, (*planResolver).resolveDirectories, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).checkGlobalConfig, (*planResolver).readSettings, (*planResolver).checkSandbox,
-		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModel, (*planResolver).resolvePermission, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
+		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).checkSandboxPrograms,
+		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
 	}
 	if f == nil {
 		r.flags = &flags.Flags{}
-		steps = []func(*planResolver) error{(*planResolver).resolveDirectories, (*planResolver).setEmptyScenarioInPlan, (*planResolver).readSettings}
+		steps = []func(*planResolver) error{(*planResolver).resolveDirectoriesAndProcess, (*planResolver).setEmptyScenarioInPlan, (*planResolver).readSettingsAndApplyEnvironment}
 	}
 	if f != nil && isEnvEnabled(sys, "CLAUDE_CODE_SIMPLE") {
 		simple := *f
@@ -71,9 +71,9 @@ func (r *planResolver) loadScenario() (err error) {
 	return err
 }
 
-// resolveModel determines the model at the start and the variables of the scenario's expressions. With --failure, or if
+// resolveModelAndFailure determines the model at the start and the variables of the scenario's expressions. With --failure, or if
 // the environment has no login, it also sets the failure that every request of the run gets.
-func (r *planResolver) resolveModel() (err error) {
+func (r *planResolver) resolveModelAndFailure() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Model.Thinking = initialThinking(r.sys, r.flags)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
@@ -96,7 +96,7 @@ func initialThinking(sys *process.System, f *flags.Flags) claudecode.Thinking {
 	return t
 }
 
-func (r *planResolver) resolvePermission() (err error) {
+func (r *planResolver) resolvePermissionAndPrintNotices() (err error) {
 	if r.plan.Permission, err = initialPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
 		fmt.Fprint(r.sys.Stderr, noticesAboutIneffectiveRulesAndSettings(r.flags, r.plan))
 	}
@@ -124,7 +124,7 @@ func (r *planResolver) setHostToolLimitAndRecordOptions() error {
 	if r.flags.Interactive {
 		r.plan.Host.Checkpoints = !isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") && r.plan.Settings.Merged()["fileCheckpointingEnabled"] != false
 	}
-	r.plan.Tools = r.plan.Tools.withFlagRules(r.sys, r.flags)
+	r.plan.Tools = r.plan.Tools.withFlagsAndEnvironment(r.sys, r.flags)
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
 	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
 	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
@@ -133,8 +133,8 @@ func (r *planResolver) setHostToolLimitAndRecordOptions() error {
 	return nil
 }
 
-func loadScenario(name string, at Directories) (Scenario, error) {
-	path, library := findScenario(name, at)
+func loadScenario(name string, dirs Directories) (Scenario, error) {
+	path, library := findScenario(name, dirs)
 	var size int64
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
@@ -156,15 +156,15 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 
 // findScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
 // scenario of the library. Without a name, it looks for claudeless.toml in the working and the state directory.
-func findScenario(name string, at Directories) (path string, isFromLibrary bool) {
+func findScenario(name string, dirs Directories) (path string, isFromLibrary bool) {
 	if name != "" {
-		path = at.Abs(name)
+		path = dirs.Abs(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
 			return name, true
 		}
 		return path, false
 	}
-	for _, place := range []string{at.CWD, at.State} {
+	for _, place := range []string{dirs.CWD, dirs.State} {
 		path := filepath.Join(place, "claudeless.toml")
 		if _, err := os.Stat(path); place != "" && err == nil {
 			return path, false

@@ -37,7 +37,7 @@ type Plan struct {
 	Customization Customization
 	Servers       Servers
 	Model         Model
-	Prompt        SystemPrompt
+	Prompt        SystemPromptAndSchema
 	Limits        Limits
 	Tools         Tools
 	Permission    Permission
@@ -144,8 +144,8 @@ type Model struct {
 // Aliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
-// SystemPrompt holds the system prompt and the JSON Schema of the answer.
-type SystemPrompt struct {
+// SystemPromptAndSchema holds the system prompt and the JSON Schema of the answer.
+type SystemPromptAndSchema struct {
 	System, Append string
 	ReplacesSystem bool   // System replaces the default, even if it is empty
 	Schema         string // JSON Schema of the answer; empty means none
@@ -153,8 +153,10 @@ type SystemPrompt struct {
 	SchemaAttempts int    // number of invalid answers after which the turn fails; 0 means the default
 }
 
-// IsEmpty reports whether the system prompt is an empty text, in place of the default.
-func (p SystemPrompt) IsEmpty() bool { return p.ReplacesSystem && p.System == "" && p.Append == "" }
+// ReplacesDefaultWithEmpty reports whether an empty text replaces the default system prompt. It is false for the zero value.
+func (p SystemPromptAndSchema) ReplacesDefaultWithEmpty() bool {
+	return p.ReplacesSystem && p.System == "" && p.Append == ""
+}
 
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.
 type Limits struct {

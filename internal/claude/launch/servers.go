@@ -38,7 +38,7 @@ func (r *planResolver) resolveServers() error {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, ValuesOnly: r.flags.StrictMCPConfig || r.flags.Bare, Scopes: r.configuredScopes(),
+		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, ValuesOnly: r.flags.StrictMCPConfig || r.flags.Bare, Scopes: r.userAndLocalServers(),
 		NoProject: !r.plan.Settings.HasSource("project"), DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
@@ -61,12 +61,12 @@ func (r *planResolver) resolveServers() error {
 	return nil
 }
 
-// configuredScopes returns the servers of user and local scope that a run starts.
-func (r *planResolver) configuredScopes() []mcp.Scope {
+// userAndLocalServers returns the servers of user and local scope that a run starts.
+func (r *planResolver) userAndLocalServers() []mcp.Scope {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}
-	all, err := r.plan.Store.Scopes()
+	all, err := r.plan.Store.UserAndLocalScopes()
 	if err != nil {
 		r.plan.warn("MCP servers of user and local scope are ignored: " + err.Error())
 	}

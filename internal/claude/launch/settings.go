@@ -50,8 +50,9 @@ func (r *planResolver) settingsOptions() settings.Options {
 	return o
 }
 
-// readSettings reads the settings; later steps use the environment that they set.
-func (r *planResolver) readSettings() error {
+// readSettingsAndApplyEnvironment reads the settings and applies the environment that they set. With it, it determines the
+// home and temporary directories, the identity of the run, the environment of programs and the options for MCP servers.
+func (r *planResolver) readSettingsAndApplyEnvironment() error {
 	o := r.settingsOptions()
 	loaded, err := settings.Load(o)
 	if managed, ok := errors.AsType[*settings.InvalidManagedSettingsError](err); ok {
@@ -69,7 +70,7 @@ func (r *planResolver) readSettings() error {
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
 	r.resolveHomeAndTempDirs()
-	if r.plan.Identity, err = resolveCLIVersionEntrypointAndAPIKeySource(r.sys, r.flags, r.plan); err != nil {
+	if r.plan.Identity, err = resolveIdentity(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
 	r.plan.Environ = environOfStartedPrograms(r.sys, r.plan)
@@ -91,9 +92,9 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// checkGlobalConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
+// rejectAndBackUpInvalidConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
 // with such a file (spec: cli-observed 8).
-func (r *planResolver) checkGlobalConfig() error {
+func (r *planResolver) rejectAndBackUpInvalidConfig() error {
 	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
@@ -131,8 +132,8 @@ func (p Directories) ResolveDir(path string) (absolutePath string, isExistingDir
 	return abs, err == nil && info.IsDir()
 }
 
-// resolveDirectories finds the working and the state directory (design: state directory).
-func (r *planResolver) resolveDirectories() error {
+// resolveDirectoriesAndProcess finds the working and the state directory (design: state directory).
+func (r *planResolver) resolveDirectoriesAndProcess() error {
 	cwd, err := r.flags.AbsoluteWorkingDirectory(r.sys)
 	if err != nil {
 		return err
@@ -219,9 +220,9 @@ func (t Tools) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
-// withFlagRules returns the tools with the lists of --allowedTools and --disallowedTools. It also sets NoTasks,
+// withFlagsAndEnvironment returns the tools with the lists of --allowedTools and --disallowedTools, and with NoTasks,
 // NoSearch and NoBackground from environment variables.
-func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
+func (t Tools) withFlagsAndEnvironment(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	t.NoSearch, t.SearchFrom = toolSearchMode(sys.Getenv("ENABLE_TOOL_SEARCH"))
 	t.NoBackground = isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
@@ -379,7 +380,7 @@ func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
 	if p.Profile.Has(claudecode.FeatureSettingsProblemsBySource) {
 		return said + settings.FormatFaults(p.Settings.Faults)
 	}
-	return said + settings.FormatFaultsByFile(p.Settings.Faults)
+	return said + settings.FormatFaultsForOldVersions(p.Settings.Faults)
 }
 
 // incompleteRulesMessage returns a message about the entries of a list that are not complete rules; empty means none.
@@ -449,9 +450,9 @@ func (e *SandboxError) StderrText() string {
 	return "\nError: sandbox required but unavailable: " + e.reason + "\n  Refusing to start without a working sandbox (see sandbox.failIfUnavailable).\n"
 }
 
-// checkSandbox looks for the programs with which the real CLI isolates commands on Linux, if the settings ask for this. Without
+// checkSandboxPrograms looks for the programs with which the real CLI isolates commands on Linux, if the settings ask for this. Without
 // them it returns an error or writes a warning, as the settings say. Commands run without isolation in any case.
-func (r *planResolver) checkSandbox() error {
+func (r *planResolver) checkSandboxPrograms() error {
 	sandbox, _ := r.plan.Settings.Merged()["sandbox"].(map[string]any)
 	if sandbox["enabled"] != true || runtime.GOOS != "linux" {
 		return nil

@@ -71,14 +71,14 @@ func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 		_, err := w.Write(slices.Concat(v.Stdout, v.End))
 		return err
 	}
-	write := func(w io.Writer) error { return writeStdoutRepeatedlyThenEnd(w, v) }
+	write := func(w io.Writer) error { return writeRepeatedStdoutAndEndText(w, v) }
 	if g, ok := w.(uninterruptedGroupWriter); ok {
 		return g.WriteGroup(write)
 	}
 	return write(w)
 }
 
-func writeStdoutRepeatedlyThenEnd(w io.Writer, verbatimOutput *protocol.VerbatimOutput) error {
+func writeRepeatedStdoutAndEndText(w io.Writer, verbatimOutput *protocol.VerbatimOutput) error {
 	const piece = 64 << 10
 	if len(verbatimOutput.Stdout) > 0 {
 		each := min(verbatimOutput.Times, max(1, piece/len(verbatimOutput.Stdout)))

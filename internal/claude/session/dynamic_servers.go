@@ -27,8 +27,8 @@ func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitUntilSettled waits until the servers have settled. Without an initialize request, it then connects the host's servers.
-func (v *sessionMCPServers) waitUntilSettled(ctx context.Context) error {
+// settleAndConnectHostServers waits until the servers have settled. Without an initialize request, it then connects the host's servers.
+func (v *sessionMCPServers) settleAndConnectHostServers(ctx context.Context) error {
 	select {
 	case <-v.lateServers.settled:
 	case <-ctx.Done():

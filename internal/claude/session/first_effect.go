@@ -18,7 +18,7 @@ func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.Tool
 		return simulator.CallFirstEffect{}
 	}
 	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
-	refused := t.callRefusalOrNil(ctx, call)
+	refused := t.callRefusalAfterReconnect(ctx, call)
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):

@@ -34,7 +34,7 @@ type sessionHooks struct {
 
 // newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAndCurrentDir, p *permissionPolicy) *sessionHooks {
-	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, hooksDisabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
+	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, hooksDisabled: plan.Settings.DisableAllHooks || plan.Customization.AllDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
@@ -52,7 +52,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 		o.Callback = host.CallHook
 	}
 	for _, h := range plan.Settings.Hooks {
-		if plan.Customization.HooksDisabled() && h.Source != settings.SourceManaged {
+		if plan.Customization.AllDisabled() && h.Source != settings.SourceManaged {
 			continue
 		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})

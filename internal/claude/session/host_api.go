@@ -80,7 +80,7 @@ func (s *Session) RunLog() runLog { return s.records }
 
 // WaitUntilTurnMayStart waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
 func (s *Session) WaitUntilTurnMayStart(ctx context.Context) error {
-	return s.servers.waitUntilSettled(ctx)
+	return s.servers.settleAndConnectHostServers(ctx)
 }
 
 // WaitServersSettled waits until each server has connected or failed, or until the context of Start
@@ -153,11 +153,11 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 	}
 }
 
-// History returns the messages of the conversation that this session continues; nil means that it is new.
-func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
+// ResumedMessages returns the messages of the conversation that this session continues; nil means that it is new.
+func (s *Session) ResumedMessages() []transcript.Message { return s.records.transcript.History() }
 
 // AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
-// the MCP servers of the plugin; [Session.ConnectHostServers] connects these servers.
+// the MCP servers of the plugin; [Session.ConnectHostAndPluginServers] connects these servers.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.FileTreeBelowDir, dirs...) {
 		if !s.hooks.hooksDisabled {
@@ -171,8 +171,8 @@ func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	}
 }
 
-// ConnectHostServers connects the servers inside the host, including the named ones, and the servers of the host's plugins.
-func (s *Session) ConnectHostServers(ctx context.Context, names []string) error {
+// ConnectHostAndPluginServers connects the servers inside the host, including the named ones, and the servers of the host's plugins.
+func (s *Session) ConnectHostAndPluginServers(ctx context.Context, names []string) error {
 	if err := s.servers.connectServersInsideHost(ctx, names); err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (s *Session) ContextUsage() slash.Context {
 
 // SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
 func (s *sessionContext) SystemUsage() slash.LoadedContext {
-	offered := s.offeredTools(agent.RequestingAgent{})
+	offered := s.builtinToolsOfferedTo(agent.RequestingAgent{})
 	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(claudecode.ResolveModel(s.state.Model()))}
 	if s.plan.Records.Run.Interactive {
 		l.SystemPrompt += claudecode.AdditionalPromptTokensOnTerminal

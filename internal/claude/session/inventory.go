@@ -158,8 +158,8 @@ func (v *toolInventory) isMCPToolDenied(t protocol.Tool) bool {
 	return false
 }
 
-// isDisallowed reports whether --disallowedTools contains the bare name of a tool, without parentheses.
-func (v *toolInventory) isDisallowed(name string) bool {
+// isDisallowedByFlag reports whether --disallowedTools contains the bare name of a tool, without parentheses.
+func (v *toolInventory) isDisallowedByFlag(name string) bool {
 	return slices.Contains(v.plan.Disallowed, name)
 }
 
@@ -176,15 +176,15 @@ type builtinToolListingOptions struct {
 	Profile      claudecode.Profile
 }
 
-func toolsListedByDefault() []string { return claudecode.ToolsListed(claudecode.InitListsToolAlways) }
+func toolsListedByDefault() []string { return claudecode.InitToolNames(claudecode.InitListsToolAlways) }
 
 // toolsListedOnRequest are listed only if --tools or --allowedTools names them.
 func toolsListedOnRequest() []string {
-	return append(claudecode.ToolsListed(claudecode.InitListsToolIfFlagNamesIt), taskTools()...)
+	return append(claudecode.InitToolNames(claudecode.InitListsToolIfFlagNamesIt), taskTools()...)
 }
 
 func taskTools() []string {
-	return claudecode.ToolsListed(claudecode.InitListsToolForTaskListModelsOrIfFlagNamesIt)
+	return claudecode.InitToolNames(claudecode.InitListsToolForTaskListModelsOrIfFlagNamesIt)
 }
 
 func taskToolsOrTodoWrite(o builtinToolListingOptions) []string {
@@ -216,7 +216,7 @@ func builtinToolsInInitOrder(o builtinToolListingOptions) []string {
 		list = append(list, "StructuredOutput")
 	}
 	if o.HasResources {
-		list = append(list, claudecode.ToolsListed(claudecode.InitListsToolIfMCPServerHasResources)...)
+		list = append(list, claudecode.InitToolNames(claudecode.InitListsToolIfMCPServerHasResources)...)
 	}
 	out := func(name string) bool {
 		if name == "Skill" && o.NoSkills || name == "ToolSearch" && o.NoSearch || !o.Profile.HasTool(name) {
@@ -263,7 +263,7 @@ func requestedToolsThatExist(o builtinToolListingOptions) []string {
 }
 
 func toolsThatAskUser() []string {
-	return claudecode.ToolsListed(claudecode.InitListsToolIfUserCanAnswer)
+	return claudecode.InitToolNames(claudecode.InitListsToolIfUserCanAnswer)
 }
 
 func optionalToolsNamedByAllowRules(o builtinToolListingOptions) []string {

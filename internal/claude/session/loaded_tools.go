@@ -32,15 +32,15 @@ func newLoadedTools(history []transcript.Message) *loadedTools {
 
 func (l *loadedTools) markLoaded(call protocol.ToolUse, names ...string) {
 	for _, name := range names {
-		l.LoadOrStore(loadedTool{call.AgentID(), name}, call.Round)
+		l.LoadOrStore(loadedTool{call.CallerAgentID(), name}, call.Round)
 	}
 }
 
-// addUnsentSchemaToFailedResult adds the schema of a deferred tool to the result of a failed call, unless the model had
+// setOrClearUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had
 // it when it wrote the call.
-func (t *toolbox) addUnsentSchemaToFailedResult(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
+func (t *toolbox) setOrClearUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
 	var schema bytes.Buffer
-	round, isLoaded := t.loadedTools.Load(loadedTool{call.AgentID(), call.Name})
+	round, isLoaded := t.loadedTools.Load(loadedTool{call.CallerAgentID(), call.Name})
 	if result.UnsentSchema = nil; t.servers.isSearchable(def) && (!isLoaded || round == call.Round) && json.Compact(&schema, def.InputSchema) == nil {
 		result.UnsentSchema = schema.Bytes()
 	}
@@ -54,7 +54,7 @@ func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol
 		t.loadedTools.markLoaded(call, found.Matches...)
 	}
 	if def, known := t.servers.findTool(call.Name); known && result.UnsentSchema != nil {
-		t.addUnsentSchemaToFailedResult(call, def, &result.ToolResult)
+		t.setOrClearUnsentSchema(call, def, &result.ToolResult)
 		t.loadedTools.markLoaded(call, call.Name)
 	}
 	return result, err

@@ -54,8 +54,8 @@ type recorder struct {
 	clock       *clock.Source
 }
 
-// openRecords opens the transcript and restores the scenario's state from it.
-func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
+// openRecorder opens the transcript and restores the scenario's state from it.
+func openRecorder(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, environ: plan.Environ, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Context = t
@@ -189,9 +189,9 @@ func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) 
 	}
 }
 
-// judgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
+// stopTelemetryAndJudgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
 // the journal. It returns one line for each expectation that was not met, unexpected results first.
-func (r *recorder) judgeExpectations(exitCode int) (unmet []string) {
+func (r *recorder) stopTelemetryAndJudgeExpectations(exitCode int) (unmet []string) {
 	sent, _ := r.telemetry.stopAndSendRemaining() // closeLogs reports the error
 	for name, n := range sent {
 		r.scenario.addToExpectationSummary(journal.Telemetry{Name: name, Count: n})
@@ -369,7 +369,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 	if !plan.Records.Telemetry.IsEnabled() {
 		return nil
 	}
-	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
+	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.New(telemetry.Options{
 		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: telemetryMachine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
 		CustomBaseURL: !plan.Profile.Environment().UsesDefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
@@ -390,7 +390,7 @@ func telemetryMachine(plan launch.Plan) telemetry.Machine {
 }
 
 func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {
-	if plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled() {
+	if plan.Settings.DisableAllHooks || plan.Customization.AllDisabled() {
 		return nil
 	}
 	var sources []hook.Source

@@ -48,7 +48,7 @@ func (p *scriptedModel) ResolveModelName(name string) string {
 	return p.options.Names.ResolveModelName(name)
 }
 
-func (p *scriptedModel) MainModelOrFailingModel() simulator.Model {
+func (p *scriptedModel) ArmFaultAndSelectMainModel() simulator.Model {
 	failure := p.options.Failure
 	if name := procio.ArmFault(p.options.Stdout, p.options.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
@@ -74,15 +74,15 @@ type scriptedAgentModel struct {
 // Next returns the reply from the script of the agent. If the step has a gate, it first waits until the gate is released.
 func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
-	a.mainModel.reportTemplateErrors(ctx, reply, err)
+	a.mainModel.reportReplyProblems(ctx, reply, err)
 	if err == nil {
 		err = a.mainModel.waitAtGates(ctx, reply)
 	}
 	return reply, err
 }
 
-// reportTemplateErrors records an endless rule, a failed expression and each missing value of a reply in the journal.
-func (p *scriptedModel) reportTemplateErrors(ctx context.Context, reply scenarios.Reply, err error) {
+// reportReplyProblems records an endless rule, a failed expression and each missing value of a reply in the journal.
+func (p *scriptedModel) reportReplyProblems(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.options.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
@@ -105,7 +105,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 // it affects the output from then on, or turns the reply into a failure.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.options.Engine.Next(ctx, r)
-	p.reportTemplateErrors(ctx, reply, err)
+	p.reportReplyProblems(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}

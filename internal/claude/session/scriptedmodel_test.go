@@ -87,7 +87,7 @@ func TestGates(t *testing.T) {
 					})
 				}
 				began := time.Now()
-				next := p.MainModelOrFailingModel().Next
+				next := p.ArmFaultAndSelectMainModel().Next
 				if strings.HasSuffix(test.name, "agent") {
 					next = p.AgentModel(nil).Next
 				}
@@ -116,7 +116,7 @@ func TestInterruptedAtGate(t *testing.T) {
 		p, r := newTestModel(t, scriptedModelOptions{Gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.MainModelOrFailingModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
+		if _, err := p.ArmFaultAndSelectMainModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
 			t.Errorf("%v, %d warnings", err, r.warnings)
 		}
 	})
@@ -128,7 +128,7 @@ func TestFailure(t *testing.T) {
 	p, _ := newTestModel(t, scriptedModelOptions{Failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
-	}{p.MainModelOrFailingModel(), p.AgentModel(&protocol.SubagentScript{})} {
+	}{p.ArmFaultAndSelectMainModel(), p.AgentModel(&protocol.SubagentScript{})} {
 		if reply, err := m.Next(t.Context(), scenarios.Request{Prompt: "x"}); err != nil || reply.Failure != failure {
 			t.Errorf("%+v, %v", reply, err)
 		}

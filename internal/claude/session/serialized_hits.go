@@ -13,7 +13,7 @@ import (
 // they ran in parallel, it would be left to chance which calls the breakpoint stops.
 type serializingExecutor struct {
 	executor.Executor
-	breakpoints *debug.ScenarioBreakpointGate
+	breakpoints *debug.ScriptedGate
 }
 
 // Tools returns the tools. If a breakpoint counts the calls of a tool, the tool is reported as not read-only, so that

@@ -204,7 +204,7 @@ func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 	}
 	return executor.Composite{
 		executor.Hide(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
+		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
 	}
 }
 
@@ -217,7 +217,7 @@ func (v *sessionMCPServers) findTool(name string) (protocol.Tool, bool) {
 	}
 	for _, t := range executor.ResourceTools() {
 		if t.Name == name && v.manager.HasResources() {
-			return t, !v.inventory.isDisallowed(name)
+			return t, !v.inventory.isDisallowedByFlag(name)
 		}
 	}
 	return protocol.Tool{}, false

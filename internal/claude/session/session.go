@@ -70,7 +70,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
 	var err error
-	if s.records, err = openRecords(plan, s.context); err != nil {
+	if s.records, err = openRecorder(plan, s.context); err != nil {
 		return nil, err
 	}
 	s.context.records = s.records
@@ -117,7 +117,7 @@ func (s *Session) buildParts(host Host) error {
 	return s.records.openJournalAndDebugLog(plan)
 }
 
-func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
+func (s *Session) rebuildSimulator(prompt launch.SystemPromptAndSchema) error {
 	o, err := s.simulatorOptions(prompt)
 	if err != nil {
 		return err
@@ -131,10 +131,10 @@ func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
 	return nil
 }
 
-func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Options, error) {
+func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: s.background.model.MainModelOrFailingModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.NewRandFromRunSeed(),
+		Model: s.background.model.ArmFaultAndSelectMainModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.NewRandFromRunSeed(),
 		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
@@ -148,7 +148,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
+				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
 			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
@@ -238,7 +238,7 @@ type queueFlushingTranscript struct {
 
 // Reset begins a new conversation, whose prompts are counted from 1.
 func (t queueFlushingTranscript) Reset() (id, path string, err error) {
-	t.conversation.records.scenario.BeginConversation()
+	t.conversation.records.scenario.ResetPromptCount()
 	return t.Transcript.Reset()
 }
 
@@ -275,9 +275,9 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	}
 }
 
-// PlayPrompts runs one turn for each prompt and then waits for the background work of these turns. A prompt that has an
+// PlayTurnsAndBackgroundWork runs one turn for each prompt and then waits for the background work of these turns. A prompt that has an
 // id also gets lifecycle events: started and completed.
-func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
+func (s *Session) PlayTurnsAndBackgroundWork(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
 		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
@@ -413,7 +413,7 @@ func (s *Session) CheckScenarioExpectations(exitCode int) (missedExpectationLine
 	if s.plan.Output.DeferVerdict {
 		return nil
 	}
-	return s.records.judgeExpectations(exitCode)
+	return s.records.stopTelemetryAndJudgeExpectations(exitCode)
 }
 
 // RunShell runs a shell command that the user typed, without a permission question. If the command

@@ -158,7 +158,7 @@ func (s *sessionContext) warnAboutUnknownModel() {
 // SessionContext returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) SessionContext(agentID string) transcript.SessionContext {
 	requester, name := s.requestingAgentAndModel(agentID)
-	listed := s.offeredTools(requester)
+	listed := s.builtinToolsOfferedTo(requester)
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.StrengthOfRequestToPreferBash(), ExplainsAuto: facts.GetsAutoModeExplanationWithoutBashPreference()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
@@ -173,7 +173,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
 	now.Remaining = s.remainingLimits(name)
-	if shown := claudecode.DisplayModel(name); shown != name && claudecode.FactsOfModel(name).IsKnown {
+	if shown := claudecode.ModelDisplayName(name); shown != name && claudecode.FactsOfModel(name).IsKnown {
 		now.ModelName = shown
 	}
 	now.Signature = "Claude " + cmp.Or(now.ModelName, "Code")
@@ -216,8 +216,8 @@ func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgen
 	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
 }
 
-// offeredTools returns the names of the built-in tools that the main conversation or an agent can call.
-func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
+// builtinToolsOfferedTo returns the names of the built-in tools that the main conversation or an agent can call.
+func (s *sessionContext) builtinToolsOfferedTo(r agent.RequestingAgent) []string {
 	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
@@ -315,16 +315,16 @@ func (s *sessionContext) CurrentModel(agentID string) transcript.ModelContext {
 	if effort != "" {
 		effort = cmp.Or(s.tools.agents.RequestingAgent(agentID).Effort, effort)
 	}
-	return transcript.ModelContext{Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
+	return transcript.ModelContext{Name: claudecode.ModelDisplayName(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
 // RequestContext returns the parts of requests to the model other than messages.
 func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
 	requester, name := s.requestingAgentAndModel(agentID)
-	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
+	offered, facts := s.builtinToolsOfferedTo(requester), claudecode.FactsOfModel(name)
 	thinking := s.state.Snapshot().Thinking
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesAnthropicAPI(), PromptCache: s.plan.Profile.Environment().PromptCache(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.IsEmpty(), Remaining: s.remainingLimits(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesDefaultURL(), PromptCache: s.plan.Profile.Environment().PromptCacheTTL(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.ReplacesDefaultWithEmpty(), Remaining: s.remainingLimits(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)

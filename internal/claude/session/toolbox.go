@@ -115,13 +115,14 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 		t.agents.RecordToolKnownToCaller(call)
 	}
 	if !t.policy.cannedResults.HasResult(call) {
-		ready.Refusal = t.callRefusalOrNil(ctx, call)
+		ready.Refusal = t.callRefusalAfterReconnect(ctx, call)
 	}
 	return ready
 }
 
-// callRefusalOrNil returns the error for a call that no tool of the session accepts, or nil.
-func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *executor.Result {
+// callRefusalAfterReconnect returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
+// a failed MCP server, it first connects this server again.
+func (t *toolbox) callRefusalAfterReconnect(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
@@ -132,7 +133,7 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 	}
 	if refused := cmp.Or(executor.InputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
 		if def, _ := t.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
-			t.addUnsentSchemaToFailedResult(call, def, refused)
+			t.setOrClearUnsentSchema(call, def, refused)
 		}
 		return new(executor.ResultOf(*refused))
 	}
@@ -199,8 +200,8 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 // breakpointGates are the breakpoints around calls. A call passes those of the scenario first, then the debugger. Its
 // result passes them in the opposite order.
 type breakpointGates struct {
-	script   *debug.ScenarioBreakpointGate // nil means the scenario has no breakpoints
-	debugger *rest.Client                  // nil means no --debugger
+	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
+	debugger *rest.Client        // nil means no --debugger
 }
 
 func newBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGates, error) {
@@ -348,9 +349,9 @@ type instructionFileTracker struct {
 	receivedPathsByConversation map[string]map[string]bool // paths by id of the session or agent
 }
 
-// pathsReceivedByConversation returns the paths of the instruction files that a conversation has received: that of an agent
+// findOrAddReceivedPaths returns the paths of the instruction files that a conversation has received: that of an agent
 // or, if agentOrNil is nil, that of the session. In a conversation that was cleared, these are only the initial files.
-func (i *instructionFileTracker) pathsReceivedByConversation(agentOrNil *protocol.AgentRef) map[string]bool {
+func (i *instructionFileTracker) findOrAddReceivedPaths(agentOrNil *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agentOrNil != nil {
 		id = agentOrNil.ID
@@ -378,7 +379,7 @@ func (i *instructionFileTracker) takeInstructionsForAccessedFile(agentOrNil *pro
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.pathsReceivedByConversation(agentOrNil)
+	known := i.findOrAddReceivedPaths(agentOrNil)
 	known[accessedFile] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
 	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.MemorySources, accessedFile, known) {
@@ -415,9 +416,9 @@ func (i *instructionFileTracker) instructionFileToContextFile(m catalog.Instruct
 	}
 }
 
-// initialInstructions returns the instructions that an agent receives at its start; agents of type Explore and Plan
+// initialInstructionsOfAgent returns the instructions that an agent receives at its start; agents of type Explore and Plan
 // receive none (observed with 2.1.329).
-func (i *instructionFileTracker) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
+func (i *instructionFileTracker) initialInstructionsOfAgent(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.customization.Memories)
 	if text == "" || claudecode.AgentResultHasOnlyReport(agent.Type) {
 		return nil
@@ -441,7 +442,7 @@ func instructionText(memories []catalog.InstructionFile) string {
 // wrote them, and instruction files that apply from now on.
 func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
 	if calls == nil && agent != nil {
-		return t.instructions.initialInstructions(agent)
+		return t.instructions.initialInstructionsOfAgent(agent)
 	}
 	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).Changes(agent))
 	for _, call := range calls {

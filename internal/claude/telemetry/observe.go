@@ -168,12 +168,12 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 	}
 }
 
-func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conversationState, agent string) {
+func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conversationState, agentID string) {
 	now, u, name := r.options.Clock.Now(), ev.Final.Usage, ev.Message.Model
 	facts := claudecode.FactsOfModel(name)
 	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
-	v := r.querySourceAttributes(l, agent)
+	v := r.querySourceAttributes(l, agentID)
 	v["model"], v["effort"] = name, r.moment.Effort
 	maps.Copy(v, map[string]any{
 		"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens, "cache_read_tokens": u.CacheReadInputTokens, "cache_creation_tokens": u.CacheCreationInputTokens,
@@ -188,7 +188,7 @@ func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conv
 	}
 	r.recordRequestSpan(ev, l, v)
 	v["query_source"] = "main"
-	if agent != "" {
+	if agentID != "" {
 		v["query_source"] = "subagent"
 	}
 	r.addToMetric("cost.usage", cost, v)
@@ -287,7 +287,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 }
 
 func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
-	l := r.findOrAddConversation(ev.Use.AgentID(), "")
+	l := r.findOrAddConversation(ev.Use.CallerAgentID(), "")
 	now, c := r.options.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
 	span := spanData{SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
@@ -303,7 +303,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		})
 	}
 	if ev.Result.NonExecutionKind == "" && (ev.Result.Decision == nil || ev.Result.Decision.Decision == "accept") {
-		r.recordExecution(ev, c, span)
+		r.recordResultSpanAndMetrics(ev, c, span)
 		if c.skill != "" && !ev.Result.IsError {
 			l.skill = c.skill
 		}
@@ -319,7 +319,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l.tools++
 }
 
-func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span spanData) {
+func (r *Recorder) recordResultSpanAndMetrics(ev *protocol.ToolExecuted, c toolCall, span spanData) {
 	v, took := c.attributes, milliseconds(ev.Duration)
 	ended := spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
 	execution := attributeValues{"tool_use_id": ev.Use.ID, "gen_ai.tool.call.id": ev.Use.ID, "duration_ms": took, "success": !ev.Result.IsError}

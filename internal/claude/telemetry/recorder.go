@@ -70,8 +70,8 @@ type metricCounter struct {
 	sum        float64
 }
 
-// Open returns a recorder; nil means telemetry is off.
-func Open(o Options) *Recorder {
+// New returns a recorder; nil means telemetry is off.
+func New(o Options) *Recorder {
 	if !o.IsEnabled() {
 		return nil
 	}
@@ -382,7 +382,7 @@ func (r *Recorder) recordServersDisconnectedAtClose() {
 }
 
 // RecordHooks records the hooks that ran for an event.
-func (r *Recorder) RecordHooks(run protocol.HookReport) {
+func (r *Recorder) RecordHooks(run protocol.HookEventStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	number := strconv.Itoa

@@ -79,7 +79,7 @@ func recordTurn(config Config) *Recorder {
 	start := time.Unix(1_700_000_000, 5_000_000)
 	seed := int64(1)
 	at := SessionMoment{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
-	r := Open(Options{Config: config, Version: "2.1.330", SessionID: "s", Clock: clock.New(clock.Options{Seed: &seed, Start: &start})})
+	r := New(Options{Config: config, Version: "2.1.330", SessionID: "s", Clock: clock.New(clock.Options{Seed: &seed, Start: &start})})
 	r.Record(&protocol.PromptAccepted{PromptID: "p", UUID: "u", Content: protocol.Content{Text: "hi"}}, at)
 	r.Record(&protocol.Init{}, at)
 	r.Record(&protocol.Assistant{RequestID: "req", Message: protocol.AssistantMessage{

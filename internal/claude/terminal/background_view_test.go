@@ -17,7 +17,7 @@ import (
 func TestBackgroundWork(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
-	v := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
+	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 	event := func(subtype string, kv ...any) {
 		ev := &protocol.System{Subtype: subtype}
 		for pair := range slices.Chunk(kv, 2) {
@@ -25,7 +25,7 @@ func TestBackgroundWork(t *testing.T) {
 		}
 		v.showSystem(ev)
 	}
-	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).rows, "\n") }
+	shown := func() string { return strings.Join(s.renderFrame(time.Unix(1002, 0)).rows, "\n") }
 
 	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.KindAgent)
 	if s.windowTitle() != "◑ Claude Code" {
@@ -60,7 +60,7 @@ func TestBackgroundWork(t *testing.T) {
 func TestRestore(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
-	v := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
+	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 	v.showRestoredMessage("user", protocol.Content{Text: "hello"})
 	v.showRestoredMessage("user", protocol.Content{Blocks: []protocol.Block{protocol.Text("<system-reminder>x</system-reminder>"), protocol.Text("more")}})
 	v.showRestoredMessage("assistant", protocol.Content{Blocks: []protocol.Block{protocol.Text("Hello there.")}})

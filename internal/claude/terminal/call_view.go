@@ -81,7 +81,7 @@ func (c *callView) shownCommand(maxLines int) string {
 	return "$ " + strings.Join(lines, "\n")
 }
 
-func (v *eventToScreen) beginCall(use protocol.ToolUse) []transcriptEntry {
+func (v *eventView) beginCall(use protocol.ToolUse) []transcriptEntry {
 	c := &callView{use: use, input: parseShownToolInput(use.InputForHooksAndHosts())}
 	v.runningCalls = append(v.runningCalls, c)
 	planFile, _ := v.player.session.PlanFile()
@@ -144,7 +144,7 @@ func (c *callView) displayedCallText() string {
 }
 
 // takeCall removes and returns a running call; nil means unknown.
-func (v *eventToScreen) takeCall(id string) *callView {
+func (v *eventView) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
 		return nil
@@ -154,7 +154,7 @@ func (v *eventToScreen) takeCall(id string) *callView {
 	return c
 }
 
-func (v *eventToScreen) setChangedFileRowsOfCall(id string, output any) {
+func (v *eventView) setChangedFileRowsOfCall(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
 		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
@@ -171,7 +171,7 @@ func (v *eventToScreen) setChangedFileRowsOfCall(id string, output any) {
 	}
 }
 
-func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
+func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s := v.screen
 	c := v.takeCall(result.ToolUseID)
 	if c == nil {
@@ -180,7 +180,7 @@ func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
 	text, failed := firstLinesOfResult(result.Content.Plain()), result.IsError != nil && *result.IsError
 	at := slices.IndexFunc(s.entries, func(e transcriptEntry) bool { return e.callID == result.ToolUseID })
 	if at < 0 {
-		v.showAnswersToQuestions(c, result, refused)
+		v.showResultOfDialogCall(c, result, refused)
 		return
 	}
 	s.entries[at].callID = ""
@@ -188,7 +188,7 @@ func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
 	switch {
 	case failed && c.countsForSummaryLine() == nil && strings.HasPrefix(text, "Error: No such tool available"):
 		rows = []transcriptEntry{noteEntry(text)}
-	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer() && s.isRunningTurnInterrupted():
+	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer() && s.isRunningTurnStoppedByUser():
 		rows = []transcriptEntry{s.entries[at]}
 	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer():
 		rows = []transcriptEntry{s.entries[at], noteEntry(c.inlineRendererOutput(result.Content.Plain(), failed, s.cols))}
@@ -208,13 +208,13 @@ func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
 }
 
 // summaryEntriesOfCall returns the entries that replace a finished call with a summary; nil means that the call stays visible.
-func (v *eventToScreen) summaryEntriesOfCall(c *callView, failed, refused bool) []transcriptEntry {
+func (v *eventView) summaryEntriesOfCall(c *callView, failed, refused bool) []transcriptEntry {
 	s, counts := v.screen, c.countsForSummaryLine()
 	switch collapses := c.use.Name == "Bash" && !s.isInline || c.mcpServerName() != ""; {
 	case s.isInline && c.isCommandShownByInlineRenderer():
 		return nil
-	case collapses && (refused || s.isRunningTurnInterrupted()):
-		amended, text := refused && !s.isRunningTurnInterrupted(), "No result recorded for 1 call"
+	case collapses && (refused || s.isRunningTurnStoppedByUser()):
+		amended, text := refused && !s.isRunningTurnStoppedByUser(), "No result recorded for 1 call"
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
@@ -223,8 +223,8 @@ func (v *eventToScreen) summaryEntriesOfCall(c *callView, failed, refused bool) 
 			rows = append(rows, noteEntry(rejectedCallText))
 		}
 		return rows
-	case counts != nil && (!refused || s.isInline && s.isRunningTurnInterrupted()):
-		if failed && !s.isRunningTurnInterrupted() {
+	case counts != nil && (!refused || s.isInline && s.isRunningTurnStoppedByUser()):
+		if failed && !s.isRunningTurnStoppedByUser() {
 			counts.failed = 1
 		}
 		return []transcriptEntry{{glyph: "  ", text: counts.summaryLine(), summedCounts: counts}}
@@ -234,7 +234,7 @@ func (v *eventToScreen) summaryEntriesOfCall(c *callView, failed, refused bool) 
 	return nil
 }
 
-func (v *eventToScreen) resultEntriesOfCall(c *callView, announcement transcriptEntry, text string, failed, refused bool) []transcriptEntry {
+func (v *eventView) resultEntriesOfCall(c *callView, announcement transcriptEntry, text string, failed, refused bool) []transcriptEntry {
 	switch changes := c.use.Name == "Edit" || c.use.Name == "Write"; {
 	case c.use.Name == "Skill" && !failed:
 		text = "Loaded skill"
@@ -279,7 +279,7 @@ func (c *callView) fileChangeOutcomeText(shownPath string, isRefused bool) strin
 	return addedAndRemovedLinesText(c.fileRows)
 }
 
-func (v *eventToScreen) showAnswersToQuestions(c *callView, result protocol.ToolResultBlock, refused bool) {
+func (v *eventView) showResultOfDialogCall(c *callView, result protocol.ToolResultBlock, refused bool) {
 	text := result.Content.Plain()
 	failed := result.IsError != nil && *result.IsError
 	var title string
@@ -404,7 +404,7 @@ func (c *callView) doneOrNoOutputText() string {
 	return "Done"
 }
 
-func (v *eventToScreen) entriesOfRunningCall(c *callView, announcement transcriptEntry, detail string) []transcriptEntry {
+func (v *eventView) entriesOfRunningCall(c *callView, announcement transcriptEntry, detail string) []transcriptEntry {
 	c.extraEntries = 1
 	if v.screen.isInline {
 		announcement.text, announcement.hasExpandHint = strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(c.countsForSummaryLine().summaryLine())+"…", true

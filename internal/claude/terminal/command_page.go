@@ -22,11 +22,11 @@ func (t *Terminal) runPageCommand(text string) bool {
 	s := &t.console.screen
 	switch word {
 	case "/model":
-		s.dialog = t.modelDialog(text, strings.TrimSpace(args))
+		s.dialog = t.modelDialogOrSwitchModel(text, strings.TrimSpace(args))
 	case "/resume", "/continue":
 		s.dialog = resumeSessionDialog(&t.plan, t.player.session.ID(), s.rows, func(id string) {
 			if t.NextSessionID, t.quitRequested = id, id != ""; id == "" {
-				t.recordDismissedCommand(text, "Resume cancelled")
+				t.showAndRecordDismissedCommand(text, "Resume cancelled")
 			}
 		})
 		s.dialog.topRuleGlyph = t.newCommandPageDialog("", "").topRuleGlyph
@@ -36,7 +36,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 			return false
 		}
 		t.player.session.Rename(name)
-		t.recordCommand(session.CommandRecord{
+		t.showAndRecordCommand(session.CommandRecord{
 			Line: text, Output: "Session renamed to: " + name, Dismissed: true,
 			TextForModel: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`),
 		})
@@ -82,9 +82,9 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 	return d
 }
 
-// modelDialog returns the dialog after a /model command: the list of models or, with a name, the question whether to switch
+// modelDialogOrSwitchModel returns the dialog after a /model command: the list of models or, with a name, the question whether to switch
 // to it. It returns nil if nothing has to be asked.
-func (t *Terminal) modelDialog(commandLine, name string) *dialog {
+func (t *Terminal) modelDialogOrSwitchModel(commandLine, name string) *dialog {
 	if name != "" {
 		return t.switchModelOrAsk(commandLine, name, true)
 	}
@@ -110,7 +110,7 @@ func (t *Terminal) modelDialog(commandLine, name string) *dialog {
 	}
 	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		if c.cancelled {
-			t.recordDismissedCommand(commandLine, "Kept model as `"+t.displayedModelName()+"`")
+			t.showAndRecordDismissedCommand(commandLine, "Kept model as `"+t.displayedModelName()+"`")
 			return nil
 		}
 		return t.switchModelOrAsk(commandLine, names[c.index], c.text != d.acceptKey)
@@ -137,7 +137,7 @@ func (t *Terminal) switchModelOrAsk(commandLine, name string, save bool) *dialog
 	d.foot = []string{"", "  " + t.console.screen.labels.findLabelOrPrefix("dialog", "Enter to confirm") + " · Esc to cancel"}
 	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		if c.cancelled || c.index > 0 {
-			t.recordDismissedCommand(commandLine, "Kept model as `"+t.displayedModelName()+"`")
+			t.showAndRecordDismissedCommand(commandLine, "Kept model as `"+t.displayedModelName()+"`")
 		} else {
 			t.switchModel(commandLine, name, save)
 		}
@@ -171,7 +171,7 @@ func (t *Terminal) switchModel(commandLine, name string, save bool) {
 	} else {
 		text += " and saved as your default for new sessions"
 	}
-	t.recordCommand(session.CommandRecord{Line: commandLine, Output: text})
+	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: text})
 }
 
 // showHeader takes the header from a captured page, which may show another model.
@@ -198,14 +198,14 @@ func saveModelToSettingsFile(path, name string) error {
 	if err != nil {
 		return err
 	}
-	if settings = settings.With("model", json.RawMessage(plainjson.MarshalString(name))); name == "default" {
-		settings = settings.Without("model")
+	if settings = settings.Set("model", json.RawMessage(plainjson.MarshalString(name))); name == "default" {
+		settings = settings.Delete("model")
 	}
-	return settings.WriteFile(path, "\n", 0o600)
+	return settings.WriteFileAtomically(path, "\n", 0o600)
 }
 
-func (t *Terminal) recordDismissedCommand(line, result string) {
-	t.recordCommand(session.CommandRecord{Line: line, Output: result, Dismissed: true})
+func (t *Terminal) showAndRecordDismissedCommand(line, result string) {
+	t.showAndRecordCommand(session.CommandRecord{Line: line, Output: result, Dismissed: true})
 }
 
 // showContextUsage runs /context, whose chart depends on the width of the screen.
@@ -216,10 +216,10 @@ func (t *Terminal) showContextUsage(commandLine string) {
 	if _, args, _ := strings.Cut(commandLine, " "); s.isInline || strings.EqualFold(strings.TrimSpace(args), "all") {
 		lists = usage.ItemLists(t.plan.CWD)
 	}
-	t.recordCommand(session.CommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
+	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
 }
 
-func (t *Terminal) recordCommand(c session.CommandRecord) {
+func (t *Terminal) showAndRecordCommand(c session.CommandRecord) {
 	s := &t.console.screen
 	shown := removeMarkdownFromLine(c.Output)
 	if c.IsDisplayOnly {
@@ -227,10 +227,10 @@ func (t *Terminal) recordCommand(c session.CommandRecord) {
 	}
 	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(shown))
 	session.RecordTerminalCommandInTranscript(t.player.session, c)
-	t.player.prompts.pushWhenIdle()
+	t.player.prompts.pushWhenIdleAndWakePlayer()
 }
 
-func (t *Terminal) showAndRecord(text, level string) {
+func (t *Terminal) showAndRecordNotice(text, level string) {
 	s := &t.console.screen
 	s.entries = append(s.entries, transcriptEntry{glyph: answerGlyph + " ", text: text, isError: true})
 	session.RecordInTranscriptBetweenTurns(t.player.session, informationalSystemEvent(text, level))
@@ -254,7 +254,7 @@ func (t *Terminal) explainAutoMode() {
 		return
 	}
 	rest := cmp.Or(s.labels.pages.paragraphAfter("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
-	t.showAndRecord(subject+" "+rest, "notice")
-	t.player.prompts.pushWhenIdle()
-	_ = config.With(key, json.RawMessage("true")).WriteFile(file, "\n", 0o600) // on failure, it is explained again next time
+	t.showAndRecordNotice(subject+" "+rest, "notice")
+	t.player.prompts.pushWhenIdleAndWakePlayer()
+	_ = config.Set(key, json.RawMessage("true")).WriteFileAtomically(file, "\n", 0o600) // on failure, it is explained again next time
 }

@@ -74,7 +74,7 @@ func (c *composer) insertRunes(runes []rune) {
 // paste inserts a pasted text at the cursor. For a text of more than three lines or 800 bytes, it inserts a placeholder
 // and returns the text; otherwise it returns "". lastPaste is the result of the previous paste, or "" if another key
 // was pressed since. A long text equal to lastPaste replaces its placeholder: pasting twice shows the text.
-func (c *composer) paste(text, lastPaste string) (shortened string) {
+func (c *composer) paste(text, lastPaste string) (replacedText string) {
 	const maxLines, maxLength = 3, 800
 	text = withoutControlCharacters(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	if len(text) <= maxLength && strings.Count(text, "\n") < maxLines {

@@ -54,7 +54,7 @@ const UntrustedFolderExitText = "Claude Code didn't start because this folder is
 
 // OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys
 // are read until the terminal closes. A read that is blocked when Close is called is abandoned.
-func OpenConsoleInRawMode(sys *process.System, signals *process.Signals, faults *Faults, plan *launch.Plan) (*Console, error) {
+func OpenConsoleInRawMode(sys *process.System, signals *process.SignalWatcher, faults *Faults, plan *launch.Plan) (*Console, error) {
 	texts, err := loadLabels(plan.Version)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func OpenConsoleInRawMode(sys *process.System, signals *process.Signals, faults 
 		openedAt: sys.Now(), painter: painter{w: signals.LimitWrites(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
-	c.updateScreenSize()
+	c.updateSizeAndFaults()
 	key := book.Key{Renderer: book.RendererFullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
 	if plan.Settings.Merged()["tui"] == "default" {
 		key.Renderer = book.RendererInline
@@ -132,7 +132,7 @@ func (c *Console) continueAfterSuspend() error {
 	return err
 }
 
-func (c *Console) updateScreenSize() {
+func (c *Console) updateSizeAndFaults() {
 	c.screen.faults = c.faults.armedFaultNames()
 	cols, rows := c.sys.Terminal.Size()
 	if cols <= 0 || rows <= 0 {
@@ -144,8 +144,8 @@ func (c *Console) updateScreenSize() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
-// decodeKeys returns the keys of the typed bytes. After an incomplete escape sequence, c.escapeTimer runs.
-func (c *Console) decodeKeys(data []byte) []key {
+// decodeKeysAndSetEscapeTimer returns the keys of the typed bytes. After an incomplete escape sequence, c.escapeTimer runs.
+func (c *Console) decodeKeysAndSetEscapeTimer(data []byte) []key {
 	keys := c.keys.decodeKeys(data)
 	if c.keys.hasPendingEscape() {
 		c.escapeTimer.Reset(escapeDelay)
@@ -164,7 +164,7 @@ func (c *Console) showDialog(d *dialog) {
 
 // showDialogsUntilAnswered shows dialogs one by one below the terminal's existing content. It returns after the last answer.
 func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dialog) error {
-	c.updateScreenSize()
+	c.updateSizeAndFaults()
 	c.screen.isInline = true
 	due := c.openedAt.Add(claudecode.DelayFromStartToFirstDialog)
 	if !c.lastAnswerAt.IsZero() {
@@ -280,14 +280,14 @@ func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 		if !ok {
 			return nil, causeOrHangUpError(ctx)
 		}
-		return c.decodeKeys(data), nil
+		return c.decodeKeysAndSetEscapeTimer(data), nil
 	case <-c.escapeTimer.C:
 		return c.keys.dropPendingExceptEscape(), nil
 	case <-c.exitPress.expired:
 		d.foot, c.exitPress = c.exitPress.replacedFoot, exitPress{}
 		return nil, nil
 	case <-c.resized:
-		c.updateScreenSize()
+		c.updateSizeAndFaults()
 		return nil, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

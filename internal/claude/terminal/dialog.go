@@ -116,7 +116,7 @@ func (d *dialog) ignoresKeyPressedTooSoon(k key, now time.Time) bool {
 	if d.state == StateStartupOrAutoModeDialog {
 		name += "/" + d.kind
 	}
-	period := claudecode.IgnoredKeysOf(name)
+	period := claudecode.InputLockoutOfDialog(name)
 	if !d.shownAt.IsZero() && now.Sub(d.shownAt) >= period.Length {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type eventToScreen struct {
+type eventView struct {
 	screen       *screen
 	player       *turnPlayer
 	clock        interface{ Now() time.Time }
@@ -24,7 +24,7 @@ type eventToScreen struct {
 	refusalShown bool // the transcript already shows the refusal with which the turn ends
 }
 
-func (v *eventToScreen) handleMessage(message any) {
+func (v *eventView) handleMessage(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
@@ -32,7 +32,7 @@ func (v *eventToScreen) handleMessage(message any) {
 	case shellEnded:
 		v.showUserShellOutput(m)
 	case turnEnded:
-		v.showEndOfTurn()
+		v.endTurn()
 	case promptsTakenIntoRunningTurn:
 		s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 		v.showPrompts(m.prompts)
@@ -41,7 +41,7 @@ func (v *eventToScreen) handleMessage(message any) {
 	}
 }
 
-func (v *eventToScreen) beginTurn(prompts []string, turn int) {
+func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextSpinnerVerbs(), prompts: withoutPasteTags(prompts), turnNumber: turn}
@@ -50,7 +50,7 @@ func (v *eventToScreen) beginTurn(prompts []string, turn int) {
 	v.showPrompts(prompts)
 }
 
-func (v *eventToScreen) nextSpinnerVerbs() [2]string {
+func (v *eventView) nextSpinnerVerbs() [2]string {
 	all := [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
@@ -58,7 +58,7 @@ func (v *eventToScreen) nextSpinnerVerbs() [2]string {
 	return all[v.verbIndex]
 }
 
-func (v *eventToScreen) showPrompts(prompts []string) {
+func (v *eventView) showPrompts(prompts []string) {
 	for _, text := range withoutPasteTags(prompts) {
 		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
@@ -84,7 +84,7 @@ func notesAboutMentionedFiles(dir, prompt string) (notes []transcriptEntry) {
 
 const callIDForUserShellCommands = shellCommandPrefix
 
-func (v *eventToScreen) showUserShellOutput(m shellEnded) {
+func (v *eventView) showUserShellOutput(m shellEnded) {
 	s := v.screen
 	at := slices.IndexFunc(s.entries, func(e transcriptEntry) bool { return e.callID == callIDForUserShellCommands })
 	if at < 0 || s.progress == nil {
@@ -98,7 +98,7 @@ func (v *eventToScreen) showUserShellOutput(m shellEnded) {
 	}
 	s.progress.runsShell = false
 	switch {
-	case s.isRunningTurnInterrupted():
+	case s.isRunningTurnStoppedByUser():
 		rows = nil
 	case rows == nil:
 		rows = []transcriptEntry{noteEntry("(No output)")}
@@ -107,14 +107,14 @@ func (v *eventToScreen) showUserShellOutput(m shellEnded) {
 	s.entries = slices.Replace(s.entries, at, at+1, rows...)
 }
 
-// showEndOfTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
-func (v *eventToScreen) showEndOfTurn() {
+// endTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
+func (v *eventView) endTurn() {
 	s := v.screen
 	busy := s.progress
 	if busy == nil {
 		return
 	}
-	interrupted := s.isRunningTurnInterrupted()
+	interrupted := s.isRunningTurnStoppedByUser()
 	s.progress = nil
 	switch {
 	case interrupted && !busy.hasReply && !busy.hadQueuedPrompts && busy.prompts != nil && s.composer.isEmpty():
@@ -135,11 +135,11 @@ func noteEntry(text string) transcriptEntry {
 	return transcriptEntry{glyph: resultPrefix, text: text, hasNoGapBefore: true}
 }
 
-func (v *eventToScreen) appendNote(text string) {
+func (v *eventView) appendNote(text string) {
 	v.screen.entries = append(v.screen.entries, noteEntry(text))
 }
 
-func (v *eventToScreen) showEvent(ev protocol.Event) {
+func (v *eventView) showEvent(ev protocol.Event) {
 	s := v.screen
 	switch ev := ev.(type) {
 	case *protocol.Init:
@@ -173,7 +173,7 @@ func (v *eventToScreen) showEvent(ev protocol.Event) {
 	}
 }
 
-func (v *eventToScreen) showMessage(ev *protocol.Assistant) {
+func (v *eventView) showMessage(ev *protocol.Assistant) {
 	s := v.screen
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
@@ -212,14 +212,14 @@ func apiErrorTextOnScreen(errorText string) string {
 	return errorText
 }
 
-func (v *eventToScreen) addEstimatedReplyTokens(replyBytes int) {
+func (v *eventView) addEstimatedReplyTokens(replyBytes int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
 		busy.hasReply, busy.approximateReplyTokens = true, busy.approximateReplyTokens+replyBytes/bytesPerToken+1
 	}
 }
 
-func (v *eventToScreen) showToolResults(ev *protocol.User) {
+func (v *eventView) showToolResults(ev *protocol.User) {
 	for i, block := range ev.Message.Content.Blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
@@ -256,7 +256,7 @@ func shortPath(cwd, path string) string {
 	return path
 }
 
-func (v *eventToScreen) showSystem(ev *protocol.System) {
+func (v *eventView) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
 	case "task_started", "task_notification":
@@ -272,10 +272,10 @@ func (v *eventToScreen) showSystem(ev *protocol.System) {
 	}
 }
 
-func (v *eventToScreen) showResult(ev *protocol.Result) {
+func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
-	if s.progress == nil || s.isRunningTurnInterrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
+	if s.progress == nil || s.isRunningTurnStoppedByUser() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
 		return
 	}
 	now := v.clock.Now()
@@ -283,18 +283,18 @@ func (v *eventToScreen) showResult(ev *protocol.Result) {
 		s.entries = append(s.entries, transcriptEntry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
 		return
 	}
-	v.showTurnEnd(now.Sub(s.progress.startedAt), now, s.progress.verbs)
+	v.appendTurnDuration(now.Sub(s.progress.startedAt), now, s.progress.verbs)
 	if shells := len(s.background.tasks); shells > 0 {
 		s.entries[len(s.entries)-1].text += " · " + countWithNoun(shells, "shell") + " still running"
 	}
 }
 
-func (v *eventToScreen) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
+func (v *eventView) appendTurnDuration(took time.Duration, at time.Time, verbs [2]string) {
 	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
 	v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: "✻ ", text: text})
 }
 
-func (v *eventToScreen) showRestoredMessage(role string, content protocol.Content) {
+func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 	blocks := content.Blocks
 	if blocks == nil {
 		blocks = []protocol.Block{protocol.Text(content.Text)}

@@ -105,7 +105,7 @@ func TestFieldKeys(t *testing.T) {
 			if diff := cmp.Diff(tt.want, draft); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)
 			}
-			f := s.draw(time.Unix(1000, 0))
+			f := s.renderFrame(time.Unix(1000, 0))
 			if shown := strings.Join(f.rows, "\n"); !strings.Contains(shown, tt.says) {
 				t.Errorf("%q is not shown:\n%s", tt.says, shown)
 			}
@@ -145,7 +145,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
-			view := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
+			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 			term.player.cancelTurn, term.player.turnNumber = func(error) {}, 1
 			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
@@ -172,7 +172,7 @@ func TestPlanDialog(t *testing.T) {
 		options: []dialogOption{{label: "Yes"}, {label: "Change", isInput: true, secondLine: "below"}}, foot: []string{"", "   foot"},
 	}
 	s := &screen{cols: 40, rows: 24, dialog: d, entries: []transcriptEntry{{text: "x"}}}
-	live := s.draw(time.Time{}).rows[2:]
+	live := s.renderFrame(time.Time{}).rows[2:]
 	if len(live) != s.rows-2 || live[0] != strings.Repeat("▔", 40) || strings.TrimSpace(live[len(live)-1]) != "foot" {
 		t.Errorf("%d rows:\n%s", len(live), strings.Join(live, "\n"))
 	}
@@ -181,7 +181,7 @@ func TestPlanDialog(t *testing.T) {
 	}
 	for _, rows := range []int{5, 11, 16} { // a plan that does not fit is cut
 		s.rows = rows
-		if live := s.draw(time.Time{}).rows[2:]; rows == 16 && len(live) != rows-2 {
+		if live := s.renderFrame(time.Time{}).rows[2:]; rows == 16 && len(live) != rows-2 {
 			t.Errorf("%d rows on %d", len(live), rows)
 		}
 	}
@@ -212,7 +212,7 @@ func TestTopRow(t *testing.T) {
 		noteEntry("short"),
 		{glyph: "● ", text: "end\nof text"},
 	}}
-	f := s.draw(time.Time{})
+	f := s.renderFrame(time.Time{})
 	f.rows, f.bottomIndex = f.rows[:f.bottomIndex], -1
 	for top, want := range []string{"", "", "  ⎿  two", "", "", "  Ran", "", "", "● Answered", "", "", "", "", "", "● end", ""} {
 		var out strings.Builder
@@ -231,7 +231,7 @@ func TestTopRow(t *testing.T) {
 func TestTurnsOfTheQueue(t *testing.T) {
 	var records []string
 	q := &promptQueue{wake: make(chan struct{}, 1), screenMailbox: newMailbox(), recordOperation: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
-	q.pushWhenIdle("first")
+	q.pushWhenIdleAndWakePlayer("first")
 	var turns []string
 	for i := 0; ; i++ {
 		texts, waited := q.takePromptsOfNextTurn()
@@ -265,7 +265,7 @@ func TestRunningCallBlinks(t *testing.T) {
 	s := &screen{cols: 40, rows: 20, dialog: d, progress: &turnProgress{hasReply: true}, entries: []transcriptEntry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
 	for frame, want := range map[int]string{0: "● Making it", framesPerBlink: "  Making it", 2 * framesPerBlink: "● Making it"} {
 		s.progress.spinnerFrame = frame
-		if rows := s.draw(time.Time{}).rows; rows[1] != want {
+		if rows := s.renderFrame(time.Time{}).rows; rows[1] != want {
 			t.Errorf("frame %d: %q, want %q", frame, rows[1], want)
 		}
 	}

@@ -54,7 +54,7 @@ func TestFileList(t *testing.T) {
 				t.Errorf("draft (-want +got):\n%s", diff)
 			}
 			var list []string
-			for _, row := range s.draw(time.Time{}).rows {
+			for _, row := range s.renderFrame(time.Time{}).rows {
 				if pointer, path, ok := strings.Cut(row, "+ "); ok {
 					list = append(list, map[bool]string{true: ">", false: " "}[strings.Contains(pointer, promptGlyph)]+path)
 				}

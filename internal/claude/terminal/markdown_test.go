@@ -169,7 +169,7 @@ func TestStartHints(t *testing.T) {
 	s.agentsMentionedUntil, s.effortShownUntil = start.Add(startHintDuration), start.Add(startHintDuration)
 	shows := func(after int, want bool, text string) {
 		t.Helper()
-		f := s.draw(start.Add(time.Duration(after) * time.Second))
+		f := s.renderFrame(start.Add(time.Duration(after) * time.Second))
 		if got := strings.Contains(strings.Join(f.rows, "\n"), text); got != want {
 			t.Errorf("after %d s: %q shown: %v", after, text, got)
 		}

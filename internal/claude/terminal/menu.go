@@ -32,7 +32,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 		if custom, ok := plan.Catalog.Command(name); ok {
 			c.description, c.group = custom.Description, 1
 		} else {
-			b := claudecode.CommandInMenu(name)
+			b := claudecode.MenuCommandNamed(name)
 			isSkillOfOtherAccounts := b.Skill && !slices.Contains(init.SlashCommands, name)
 			if isSkillOfOtherAccounts || b.FullscreenOnly && plan.Settings.Merged()["tui"] == "default" {
 				continue
@@ -57,7 +57,7 @@ func (m *commandMenu) isUnknownCommand(word string) bool {
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
 		return false
 	}
-	_, builtin := claudecode.BuiltinCommandNamed(name)
+	_, builtin := claudecode.PrintModeCommandNamed(name)
 	return !builtin && !slices.ContainsFunc(m.commands, func(c slashCommand) bool { return c.name == word })
 }
 

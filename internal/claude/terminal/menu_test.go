@@ -88,7 +88,7 @@ func TestListCoversText(t *testing.T) {
 func TestMenuGroups(t *testing.T) {
 	for name, want := range map[string]string{"add-dir": "command", "clear": "command", "batch": "skill", "init": "skill", "statusline": "skill", "agents": "hidden", "vim": "hidden", "no-such": "hidden"} {
 		got := "command"
-		switch b := claudecode.CommandInMenu(name); {
+		switch b := claudecode.MenuCommandNamed(name); {
 		case b.HiddenInMenu:
 			got = "hidden"
 		case b.PromptInMenu:

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (a *prompter) dialogForQuestion(q *pendingQuestion) *dialog {
+func (a *prompter) dialogForPermissionRequest(q *pendingPermissionRequest) *dialog {
 	switch q.request.Use.Name {
 	case "AskUserQuestion":
 		if f := newQuestionForm(a, q); f != nil {
@@ -47,22 +47,24 @@ func (a *prompter) findLabelOrPrefix(screenState, labelPrefix string) string {
 	return a.screen.labels.findLabelOrPrefix(screenState, labelPrefix)
 }
 
-func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
+func interruptingRefusal() protocol.PermissionAnswer {
+	return protocol.PermissionAnswer{Interrupt: true}
+}
 
-func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
+func (a *prompter) permissionDialog(q *pendingPermissionRequest) *dialog {
 	r := q.request
 	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRuleGlyph: ruleGlyph, foot: []string{"", " " + a.findLabelOrPrefix("", "Esc to cancel") + amendHintText}}
 	in := parseShownToolInput(r.Use.InputForHooksAndHosts())
 	yes := permissionOption{a.findLabelOrPrefix("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
-	no := permissionOption{a.findLabelOrPrefix("permission", "No"), refusalAnswer()}
+	no := permissionOption{a.findLabelOrPrefix("permission", "No"), interruptingRefusal()}
 	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
 		grants = append(grants, a.fillBashDialog(d, r, in)...)
 	case in.FilePath != "":
 		if always.label = a.fillFilePermissionDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
-			always.answer = modeAnswer(protocol.ModeAcceptEdits)
+			always.answer = allowAndSetModeAnswer(protocol.ModeAcceptEdits)
 		}
 		d.shiftTabOption = 2
 		grants = append(grants, always)
@@ -129,13 +131,13 @@ func (a *prompter) quotedToolDescription(tool string) string {
 	return ""
 }
 
-func (a *prompter) addGrantAndRefusalOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {
+func (a *prompter) addGrantAndRefusalOptions(q *pendingPermissionRequest, d *dialog, grants []permissionOption) {
 	for _, g := range grants {
 		d.options = append(d.options, dialogOption{label: g.label, truncate: d.kind == "mcp"})
 	}
 	a.applyScreenFaultsToPermissionDialog(d, &grants)
 	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
-		chosen := refusalAnswer()
+		chosen := interruptingRefusal()
 		word := "cancelled"
 		if !c.cancelled {
 			chosen, word = grants[c.index].answer, grants[c.index].label
@@ -148,7 +150,7 @@ func (a *prompter) addGrantAndRefusalOptions(q *pendingQuestion, d *dialog, gran
 	})
 }
 
-func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
+func allowAndSetModeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
@@ -156,7 +158,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	description := cmp.Or(in.Description, "Run shell command")
 	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
 	d.kind, d.head = "bash", []string{" Bash command", " " + description}
-	d.body, d.wrapBody, d.question = quotedRows(in.Command), true, []string{" Do you want to proceed?"}
+	d.body, d.wrapBody, d.question = rowsQuotedIfLong(in.Command), true, []string{" Do you want to proceed?"}
 	grants := []permissionOption{}
 	if always := bashAlwaysAllowOption(r, in.Command, a.cwd); always.label != "" {
 		grants = append(grants, always)
@@ -168,9 +170,9 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	}
 	switch {
 	case r.DecisionReasonType == "other" || r.DecisionReasonType == "safetyCheck":
-		d.reason = quotedRows(reason)
+		d.reason = rowsQuotedIfLong(reason)
 	case r.DecisionReasonType == "subcommandResults" && hasNonFileCommandSuggestion(r.Suggestions):
-		d.reason = quotedRows("This command requires approval")
+		d.reason = rowsQuotedIfLong("This command requires approval")
 	}
 	switch {
 	case r.Safety == protocol.SafetyNeedsApprovalOfEachCall:
@@ -179,10 +181,10 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 		return grants
 	}
 	d.head = slices.Insert(d.head, 1, ` Tip: choose "switch to auto mode" below to see fewer of these dialogs`)
-	return append(grants, permissionOption{a.screen.labels.findLabelOrPrefixWithRest("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
+	return append(grants, permissionOption{a.screen.labels.findLabelOrPrefixWithRest("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), allowAndSetModeAnswer(protocol.ModeAuto)})
 }
 
-func quotedRows(text string) []string {
+func rowsQuotedIfLong(text string) []string {
 	const longText = 80 // length in characters
 	mark := " "
 	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
@@ -309,7 +311,7 @@ func toolInputRows(raw json.RawMessage) []string {
 }
 
 // newPlanApprovalDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
-func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
+func (a *prompter) newPlanApprovalDialog(q *pendingPermissionRequest) *dialog {
 	d := &dialog{state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
 	_, plan := a.player.session.PlanFile()
 	if plan == "" {
@@ -324,7 +326,7 @@ func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 		d.foot = nil
 	}
 	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
-		answer, word := refusalAnswer(), "cancelled"
+		answer, word := interruptingRefusal(), "cancelled"
 		switch feedback := d.options[2].detail; {
 		case c.cancelled:
 		case c.index == 2:
@@ -353,7 +355,7 @@ func (d *dialog) convertOverlayToInline(cols int) {
 const overlayMargin = "  "
 
 func planApprovalAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
-	answer := modeAnswer(mode)
+	answer := allowAndSetModeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
 	return answer
 }
@@ -369,10 +371,10 @@ func planRows(margin, plan string) []string {
 	return rows
 }
 
-func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingQuestion, d *dialog) *dialog {
+func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingPermissionRequest, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addGrantAndRefusalOptions(q, d, []permissionOption{
-		{"Yes, and switch to default (ask each time) for this session", planApprovalAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), refusalAnswer()},
+		{"Yes, and switch to default (ask each time) for this session", planApprovalAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), interruptingRefusal()},
 	})
 	return d
 }
@@ -389,7 +391,7 @@ func (a *prompter) applyScreenFaultsToPermissionDialog(d *dialog, grants *[]perm
 		if d.shiftTabOption > 0 {
 			d.shiftTabOption++
 		}
-		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
+		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", allowAndSetModeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]dialogOption{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
 	if f[faultFooterHintsHidden] {
@@ -397,7 +399,7 @@ func (a *prompter) applyScreenFaultsToPermissionDialog(d *dialog, grants *[]perm
 	}
 }
 
-type autoMode struct {
+type autoModeState struct {
 	isUnavailable bool // the model does not support the mode, or the user has left it
 	ignoresPlans  bool // in plan mode, the user is asked as in the default mode
 	isExplained   bool // the user was told that mode auto checks no calls, and approves them in dialogs
@@ -425,7 +427,7 @@ func (a *prompter) explainMissingChecks() {
 	session.RecordBeforeNextEvent(a.player.session, informationalSystemEvent(notice, "warning"))
 }
 
-func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
+func (a *prompter) newAutoModeCannotCheckDialog(q *pendingPermissionRequest) *dialog {
 	d := &dialog{state: StateStartupOrAutoModeDialog, kind: "auto", topRuleGlyph: ruleGlyph, head: []string{
 		"  " + autoModeNoticeTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}
@@ -439,7 +441,7 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
 		case keyEnter:
 			a.player.session.RunLog().WriteJournal(d.journalLine("Enter", true))
 			a.explainMissingChecks()
-			return a.dialogForQuestion(q)
+			return a.dialogForPermissionRequest(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
 			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // cannot fail, because this mode is always allowed
@@ -447,7 +449,7 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
 		default: // Esc and Ctrl-C
 		}
 		a.player.session.RunLog().WriteJournal(d.journalLine(word, false))
-		a.removeQuestion(q)
+		a.removePermissionRequest(q)
 		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrInterruptedByKey)
 		return nil
 	})

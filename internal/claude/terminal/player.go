@@ -35,7 +35,7 @@ type (
 	promptsTakenIntoRunningTurn struct{ prompts []string }
 	contextRequested            struct{ commandLine string }
 	sessionRunFailed            struct{ err error }
-	questionWithdrawn           struct{ question *pendingQuestion }
+	permissionRequestWithdrawn  struct{ question *pendingPermissionRequest }
 )
 
 // interruptRunningTurn ends the running turn and returns its number; 0 means no turn is running. cause is
@@ -75,14 +75,14 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 			}
 			continue
 		}
-		if !p.showBackgroundEventsUntilPrompt(ctx) {
+		if !p.playBackgroundWorkUntilPrompt(ctx) {
 			return
 		}
 	}
 }
 
-// showBackgroundEventsUntilPrompt shows events of background work until a prompt arrives, and plays the turn the work requests.
-func (p *turnPlayer) showBackgroundEventsUntilPrompt(ctx context.Context) (canContinue bool) {
+// playBackgroundWorkUntilPrompt shows events of background work until a prompt arrives, and plays the turn the work requests.
+func (p *turnPlayer) playBackgroundWorkUntilPrompt(ctx context.Context) (canContinue bool) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
@@ -177,22 +177,22 @@ type promptQueue struct {
 	recordedAsDequeued int  // number of waiting prompts for which the transcript already has the line that they left the queue
 }
 
-// pushWhenIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
-func (q *promptQueue) pushWhenIdle(texts ...string) {
+// pushWhenIdleAndWakePlayer adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
+func (q *promptQueue) pushWhenIdleAndWakePlayer(texts ...string) {
 	q.mu.Lock()
 	q.firstSentWhenIdle = q.firstSentWhenIdle || len(q.waiting) == 0 && len(texts) > 0
-	q.addAndUnlock(texts...)
+	q.addUnlockAndWakePlayer(texts...)
 }
 
 // pushDuringTurn adds a prompt that waits for the end of a turn.
 func (q *promptQueue) pushDuringTurn(text string) {
 	q.mu.Lock()
 	q.recordOperationForEach("enqueue", text)
-	q.addAndUnlock(text)
+	q.addUnlockAndWakePlayer(text)
 }
 
-// addAndUnlock adds prompts and wakes the player. The caller has locked the mutex; addAndUnlock unlocks it.
-func (q *promptQueue) addAndUnlock(texts ...string) {
+// addUnlockAndWakePlayer adds prompts and wakes the player. The caller has locked the mutex; addUnlockAndWakePlayer unlocks it.
+func (q *promptQueue) addUnlockAndWakePlayer(texts ...string) {
 	q.waiting = append(q.waiting, texts...)
 	q.mu.Unlock()
 	select {
@@ -326,7 +326,7 @@ type sessionHostWithDialogs struct {
 	screenMailbox *mailbox
 }
 
-type pendingQuestion struct {
+type pendingPermissionRequest struct {
 	request   protocol.PermissionRequest
 	answers   chan protocol.PermissionAnswer // capacity 1
 	delayOver bool                           // the dialog may be shown
@@ -335,13 +335,13 @@ type pendingQuestion struct {
 // Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
 func (h sessionHostWithDialogs) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	protocol.NoteRequestSent(ctx)
-	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
+	q := &pendingPermissionRequest{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
 	h.screenMailbox.addMessage(q)
 	select {
 	case answer := <-q.answers:
 		return answer, nil
 	case <-ctx.Done():
-		h.screenMailbox.addMessage(questionWithdrawn{q})
+		h.screenMailbox.addMessage(permissionRequestWithdrawn{q})
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
 }

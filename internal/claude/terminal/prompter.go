@@ -11,40 +11,40 @@ type prompter struct {
 	screen           *screen
 	player           *turnPlayer
 	cwd              string
-	auto             autoMode
-	pendingQuestions []*pendingQuestion // a shown dialog belongs to the first question
+	auto             autoModeState
+	pendingQuestions []*pendingPermissionRequest // a shown dialog belongs to the first question
 }
 
 // dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
-type dialogDelayElapsed struct{ question *pendingQuestion }
+type dialogDelayElapsed struct{ question *pendingPermissionRequest }
 
 func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
-	case *pendingQuestion:
+	case *pendingPermissionRequest:
 		a.pendingQuestions = append(a.pendingQuestions, m)
 		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
 			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.screenMailbox.addMessage(dialogDelayElapsed{m}) })
 		}
 	case dialogDelayElapsed:
 		m.question.delayOver = true
-	case questionWithdrawn:
+	case permissionRequestWithdrawn:
 		if len(a.pendingQuestions) > 0 && a.pendingQuestions[0] == m.question {
 			a.screen.dialog = nil
 		}
-		a.removeQuestion(m.question)
+		a.removePermissionRequest(m.question)
 	}
-	a.showNextQuestion()
+	a.showNextPermissionRequest()
 }
 
-func (a *prompter) removeQuestion(q *pendingQuestion) {
-	a.pendingQuestions = slices.DeleteFunc(a.pendingQuestions, func(p *pendingQuestion) bool { return p == q })
+func (a *prompter) removePermissionRequest(q *pendingPermissionRequest) {
+	a.pendingQuestions = slices.DeleteFunc(a.pendingQuestions, func(p *pendingPermissionRequest) bool { return p == q })
 }
 
-func (a *prompter) showNextQuestion() {
+func (a *prompter) showNextPermissionRequest() {
 	if a.screen.dialog != nil || len(a.pendingQuestions) == 0 || !a.pendingQuestions[0].delayOver {
 		return
 	}
-	a.screen.dialog = a.dialogForQuestion(a.pendingQuestions[0])
+	a.screen.dialog = a.dialogForPermissionRequest(a.pendingQuestions[0])
 	a.screen.labels.pages.copyCapturedTextsIntoDialog(a.screen.dialog)
 	a.screen.effort = "" // the real CLI shows no effort after a dialog
 	if a.screen.progress != nil {
@@ -52,8 +52,8 @@ func (a *prompter) showNextQuestion() {
 	}
 }
 
-func (a *prompter) recordAndSendAnswer(q *pendingQuestion, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
-	a.removeQuestion(q)
+func (a *prompter) recordAndSendAnswer(q *pendingPermissionRequest, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
+	a.removePermissionRequest(q)
 	a.player.session.RunLog().WriteJournal(d.journalLine(chosenOption, answer.Allow))
 	if answer.Interrupt && a.screen.progress != nil {
 		a.screen.progress.endsWithRefusal = true

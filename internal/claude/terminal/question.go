@@ -18,7 +18,7 @@ type questionForm struct {
 	pages     []*dialog
 	pageIndex int
 	prompter  *prompter
-	question  *pendingQuestion
+	question  *pendingPermissionRequest
 }
 
 type formQuestion struct {
@@ -32,7 +32,7 @@ type formQuestion struct {
 }
 
 // newQuestionForm returns the form of a call, or nil if the input has no questions.
-func newQuestionForm(a *prompter, q *pendingQuestion) *questionForm {
+func newQuestionForm(a *prompter, q *pendingPermissionRequest) *questionForm {
 	input := q.request.Use.InputForHooksAndHosts()
 	var in struct {
 		Questions []formQuestion `json:"questions"`
@@ -129,7 +129,7 @@ func (f *questionForm) changePage(by int) *dialog {
 func (f *questionForm) handleChoice(d *dialog, c dialogChoice) *dialog {
 	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
-			return f.sendAnswerAndClose(d, "cancelled", refusalAnswer())
+			return f.sendAnswerAndClose(d, "cancelled", interruptingRefusal())
 		}
 		return f.sendAnswerAndClose(d, strings.Join(f.answers, "; "), f.allowAnswer())
 	}
@@ -137,7 +137,7 @@ func (f *questionForm) handleChoice(d *dialog, c dialogChoice) *dialog {
 	q := f.questions[i]
 	switch {
 	case c.cancelled:
-		return f.sendAnswerAndClose(d, "cancelled", refusalAnswer())
+		return f.sendAnswerAndClose(d, "cancelled", interruptingRefusal())
 	case c.index == len(d.options)-1:
 		return f.sendAnswerAndClose(d, d.options[c.index].label, protocol.PermissionAnswer{Feedback: f.clarificationText()})
 	case !q.MultiSelect && d.options[c.index].isInput:
@@ -187,12 +187,12 @@ func (f *questionForm) allowAnswer() protocol.PermissionAnswer {
 	answers := plainjson.Object{}
 	for i, q := range f.questions {
 		if value, err := json.Marshal(f.answers[i]); err == nil && f.answers[i] != "" {
-			answers = answers.With(q.Question, value)
+			answers = answers.Set(q.Question, value)
 		}
 	}
 	raw, _ := answers.MarshalJSON()   // cannot fail, because all values are JSON
 	in, _ := plainjson.Parse(f.input) // cannot fail, because newQuestionForm has read it
-	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw).With("annotations", json.RawMessage("{}"))
+	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).Set("answers", raw).Set("annotations", json.RawMessage("{}"))
 	updated, _ := in.MarshalJSON() // cannot fail, for the same reason
 	return protocol.PermissionAnswer{Allow: true, UpdatedInput: updated}
 }

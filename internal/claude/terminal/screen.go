@@ -92,7 +92,7 @@ type turnProgress struct {
 	endsWithRefusal        bool // an answer of the user ends the turn
 }
 
-func (s *screen) isRunningTurnInterrupted() bool {
+func (s *screen) isRunningTurnStoppedByUser() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turnNumber == s.interruptedTurn)
 }
 
@@ -114,7 +114,7 @@ type screenFrame struct {
 	blocks               []int // first row of each part of the transcript, then the end of the transcript
 }
 
-func (s *screen) draw(now time.Time) screenFrame {
+func (s *screen) renderFrame(now time.Time) screenFrame {
 	f := screenFrame{bottomIndex: -1, rows: slices.Clone(s.header)}
 	isGroup := false
 	for _, e := range s.entries {

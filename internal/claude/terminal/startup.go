@@ -49,7 +49,7 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
 // bypassed permissions. For trust, the scenario can override this. If changed is true, the plan must be resolved again.
-func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
+func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (filesChanged bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
 	for d := range s.questionDialogs() {
@@ -103,7 +103,7 @@ func (s *startupQuestions) showAutoModeNotice() {
 	if len(s.console.noticeRows) == 0 {
 		s.console.noticeRows = []string{bar + " Auto mode is now Claude Code's default permission mode."}
 	}
-	s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With(key, json.RawMessage("true")) })
+	s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.Set(key, json.RawMessage("true")) })
 }
 
 // questionDialogs yields the dialog of each question, or nil if the question needs no answer.
@@ -202,7 +202,7 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 		*list = append(*list, tail)
 		raw := plainjson.MarshalString(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
 		s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
-			return o.With("customApiKeyResponses", json.RawMessage(raw))
+			return o.Set("customApiKeyResponses", json.RawMessage(raw))
 		})
 		return nil
 	})
@@ -256,7 +256,7 @@ func (s *startupQuestions) serverDialog(name string) *dialog {
 			s.saveServerApprovals(nil, []string{name})
 		case d.options[c.index].label == all:
 			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-				return addMissingNamesToArray(o, "enabledMcpjsonServers", []string{name}).With("enableAllProjectMcpServers", json.RawMessage("true"))
+				return addMissingNamesToArray(o, "enabledMcpjsonServers", []string{name}).Set("enableAllProjectMcpServers", json.RawMessage("true"))
 			})
 		default:
 			s.saveServerApprovals([]string{name}, nil)
@@ -284,7 +284,7 @@ func (s *startupQuestions) bypassModeDialog() *dialog {
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
 	d.options = s.optionsWithLabelPrefixes("bypass", "No, exit", "Yes, I accept")
 	d.owner = s.newConsentDialogOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
-		return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
+		return o.Set("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 	})
 	return d
 }
@@ -298,7 +298,7 @@ func (s *startupQuestions) rewriteJSONFile(path string, change func(plainjson.Ob
 	if object = change(object); s.endError != nil {
 		return
 	}
-	if s.endError = object.WriteFile(path, "\n", 0o600); path == s.plan.Store.File {
+	if s.endError = object.WriteFileAtomically(path, "\n", 0o600); path == s.plan.Store.File {
 		s.globalConfig = object
 	}
 }
@@ -314,5 +314,5 @@ func addMissingNamesToArray(o plainjson.Object, key string, names []string) plai
 			known = append(known, name)
 		}
 	}
-	return o.With(key, json.RawMessage(plainjson.MarshalString(known)))
+	return o.Set(key, json.RawMessage(plainjson.MarshalString(known)))
 }

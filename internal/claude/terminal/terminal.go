@@ -19,7 +19,7 @@ import (
 type Terminal struct {
 	console             *Console
 	player              *turnPlayer
-	view                *eventToScreen
+	view                *eventView
 	prompter            *prompter
 	plan                launch.Plan
 	commandLine         []string // arguments without the program's name, for the hint about how to resume
@@ -50,17 +50,17 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	console.answeredDialogs = nil
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words, pasteID: s.ID()[:4],
-		view:     &eventToScreen{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
+		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.ignoresPlans, t.prompter.auto.isUnavailable = plan.Settings.Permissions.NoClassifierInPlanMode, forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // left by the previous session
-	for _, m := range s.History() {
+	for _, m := range s.ResumedMessages() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
 			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // cannot fail, because the CLI wrote the time
-			t.view.showTurnEnd(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextSpinnerVerbs())
+			t.view.appendTurnDuration(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextSpinnerVerbs())
 		}
 	}
 	screen.isInline = plan.Settings.Merged()["tui"] == "default"
@@ -85,7 +85,7 @@ func (t *Terminal) Session() *session.Session { return t.player.session }
 // from the session, or is the cause of the cancellation of ctx.
 func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
-	c.updateScreenSize()
+	c.updateSizeAndFaults()
 	if !c.screen.isInline {
 		if err := c.painter.enterFullScreen(); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (t *Terminal) handleInputAndMessages(ctx context.Context) error {
 				time.AfterFunc(delayOfFaultEchoLate, func() { t.player.screenMailbox.addMessage(inputDelayedByEchoFault{data}) })
 				break
 			}
-			keys = c.decodeKeys(data)
+			keys = c.decodeKeysAndSetEscapeTimer(data)
 		case <-c.escapeTimer.C:
 			keys = c.keys.dropPendingExceptEscape()
 		case <-ticks:
@@ -191,7 +191,7 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 		case sessionRunFailed:
 			return m.err
 		case inputDelayedByEchoFault:
-			t.handleKeys(t.console.decodeKeys(m.data))
+			t.handleKeys(t.console.decodeKeysAndSetEscapeTimer(m.data))
 		case autoModeExplanationDue:
 			t.explainAutoMode()
 		case contextRequested:
@@ -209,9 +209,9 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 
 func (t *Terminal) drawScreen() error {
 	c := t.console
-	c.updateScreenSize()
+	c.updateSizeAndFaults()
 	c.showDialog(c.screen.dialog)
-	f := c.screen.draw(t.plan.Clock.Now())
+	f := c.screen.renderFrame(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.windowTitle()); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (t *Terminal) handleKey(k key) {
 				next.shownAt = shownAt // another page of the same dialog
 			}
 			if next == nil {
-				t.prompter.showNextQuestion()
+				t.prompter.showNextPermissionRequest()
 			}
 		}
 		return
@@ -443,20 +443,20 @@ func (t *Terminal) submit(text, taggedPrompt string) {
 		return
 	}
 	if said, refused := unsupportedCommand(word); refused {
-		t.recordDismissedCommand(text, said)
+		t.showAndRecordDismissedCommand(text, said)
 		return
 	}
 	if s.commandMenu.isUnknownCommand(word) {
-		t.showAndRecord("Unknown command: "+word, "warning")
+		t.showAndRecordNotice("Unknown command: "+word, "warning")
 		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
-			t.showAndRecord("Args from unknown skill: "+args, "warning")
+			t.showAndRecordNotice("Args from unknown skill: "+args, "warning")
 		}
 		return
 	}
 	if s.progress != nil || len(s.queued) > 0 {
 		t.player.prompts.pushDuringTurn(taggedPrompt)
 	} else {
-		t.player.prompts.pushWhenIdle(taggedPrompt)
+		t.player.prompts.pushWhenIdleAndWakePlayer(taggedPrompt)
 	}
 	s.queued = append(s.queued, text) // kept until its turn starts, so that Ctrl-C finds it
 }

@@ -74,7 +74,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 	if err != nil {
 		return err
 	}
-	access, err := c.accessRules(s)
+	access, err := c.createTokenAndAccessRules(s)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 			}
 		}) // returns when ctx is cancelled or at EOF of stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handlerWithPages(front, servers)}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.pagesAndMCPHandler(front, servers)}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-func (c *Serve) handlerWithPages(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
+func (c *Serve) pagesAndMCPHandler(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", debug.PageHandler(external))
 	mcpHandler := http.NotFoundHandler()
@@ -129,9 +129,9 @@ func (c *Serve) handlerWithPages(front *mcpserver.Server, external *debug.Server
 
 const tokenCookieName = "claudeless_debug_token"
 
-// accessRules writes the token file. It returns rules that allow the debugger's own pages, c.AllowOrigin, and programs.
-func (c *Serve) accessRules(s *process.System) (localhttp.Access, error) {
-	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
+// createTokenAndAccessRules writes the token file. It returns rules that allow the debugger's own pages, c.AllowOrigin, and programs.
+func (c *Serve) createTokenAndAccessRules(s *process.System) (localhttp.Access, error) {
+	token, err := localhttp.CreateTokenFile(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err
 }
 
@@ -160,7 +160,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return manager, nil
 	}
-	servers, err := c.configuredServers(s)
+	servers, err := c.readServersFile(s)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// configuredServers reads the file of servers. Only a file that --mcp-clients-config names must exist.
-func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error) {
+// readServersFile reads the file of servers. Only a file that --mcp-clients-config names must exist.
+func (c *Serve) readServersFile(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
 		if !c.MCPClients {

@@ -57,7 +57,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	serverEnded := false
 	select {
 	case err = <-input:
-		p.waitForCallsThenCancel(stopCalls)
+		p.drainCalls(stopCalls)
 	case err = <-output:
 		serverEnded = true
 		if err == nil {
@@ -114,7 +114,7 @@ type proxiedMCPMessage struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-func (p *mcpProxy) waitForCallsThenCancel(cancelCalls context.CancelFunc) {
+func (p *mcpProxy) drainCalls(cancelCalls context.CancelFunc) {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
@@ -201,10 +201,10 @@ func (p *mcpProxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-func (p *mcpProxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) {
+func (p *mcpProxy) handleCall(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte) {
 	var in callParams
-	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
-		if answer := p.callServer(ctx, c, m, line); answer != nil {
+	if err := json.Unmarshal(request.Params, &in); err != nil { // the server reports invalid parameters itself
+		if answer := p.callServer(ctx, call, request, requestLine); answer != nil {
 			p.writeLineToClient(answer)
 		}
 		return
@@ -218,14 +218,14 @@ func (p *mcpProxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPM
 		return
 	}
 	if err != nil {
-		p.writeResultToClient(m.ID, errorResult("debugger: "+err.Error()))
+		p.writeResultToClient(request.ID, errorResult("debugger: "+err.Error()))
 		return
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encodeResponse(m.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultAsText(d.Result)}))
+		answer = encodeResponse(request.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultAsText(d.Result)}))
 	} else {
-		answer = p.runCallAsDecided(ctx, c, m, line, d)
+		answer = p.runCallAsDecided(ctx, call, request, requestLine, d)
 	}
 	o := outcomeOf(answer)
 	if answer == nil {
@@ -235,9 +235,9 @@ func (p *mcpProxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPM
 	switch {
 	case answer == nil || ctx.Err() != nil:
 	case err == nil && d.Action == debug.ActionRaise:
-		p.writeResultToClient(m.ID, errorResult(d.Message))
+		p.writeResultToClient(request.ID, errorResult(d.Message))
 	case err == nil && d.Action == debug.ActionModify:
-		p.writeResultToClient(m.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
+		p.writeResultToClient(request.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
 	default:
 		p.writeLineToClient(answer)
 	}
@@ -293,15 +293,15 @@ func (p *mcpProxy) serverToolName(canonicalName string) (string, bool) {
 }
 
 // callServer sends a call to the server and returns the response; nil means that ctx ended first.
-func (p *mcpProxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) json.RawMessage {
+func (p *mcpProxy) callServer(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte) json.RawMessage {
 	p.mu.Lock()
-	c.isSent = true
+	call.isSent = true
 	p.mu.Unlock()
-	if err := p.writeLineToServer(line); err != nil {
-		return encodeResponse(m.ID, errorResult("debugger: "+err.Error()))
+	if err := p.writeLineToServer(requestLine); err != nil {
+		return encodeResponse(request.ID, errorResult("debugger: "+err.Error()))
 	}
 	select {
-	case answer := <-c.answer:
+	case answer := <-call.answer:
 		return answer
 	case <-ctx.Done():
 		return nil

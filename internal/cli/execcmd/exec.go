@@ -58,15 +58,15 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	if err != nil {
 		return runner.ClaudeSetup{}, fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
-	out := runner.ClaudeSetup{Executable: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
+	out := runner.ClaudeSetup{Executable: self, Scenario: resolveFileArg(dir, f.Scenario), Lenient: f.Lenient}
 	for _, c := range f.MCPConfig {
-		out.MCPConfig = append(out.MCPConfig, resolveScenarioArg(dir, c))
+		out.MCPConfig = append(out.MCPConfig, resolveFileArg(dir, c))
 	}
 	return out, nil
 }
 
-// resolveScenarioArg makes the file name of a scenario absolute. A library name, or a scenario as JSON, stays as it is.
-func resolveScenarioArg(dir, name string) string {
+// resolveFileArg makes the file name of a scenario or an MCP configuration absolute. A library name, or JSON, stays as it is.
+func resolveFileArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
 	}
@@ -190,7 +190,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	if code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
+	if code, err := procio.RunRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil

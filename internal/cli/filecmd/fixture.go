@@ -55,7 +55,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("loading a fixture: %w", err)
 	}
-	record, err := c.openRecord()
+	record, err := c.createTranscript()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if record != nil {
 		trace = record
 	}
-	events, done, err := c.oauthJournal(s, fx)
+	events, done, err := c.openOAuthJournal(s, fx)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// openRecord opens the file of --record-dir. Without this flag, the record is nil.
-func (c *FixtureServe) openRecord() (record *wire.Transcript, err error) {
+// createTranscript creates a transcript in the directory of --record-dir. Without this flag, the transcript is nil.
+func (c *FixtureServe) createTranscript() (transcript *wire.Transcript, err error) {
 	if c.RecordDir == "" {
 		return nil, nil
 	}
@@ -102,12 +102,12 @@ func (c *FixtureServe) openRecord() (record *wire.Transcript, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a file for the messages of the MCP server: %w", err)
 	}
-	record, err = wire.OpenTranscript(file.Name(), nil)
-	return record, errors.Join(err, file.Close())
+	transcript, err = wire.OpenTranscript(file.Name(), nil)
+	return transcript, errors.Join(err, file.Close())
 }
 
-// oauthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
-func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
+// openOAuthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
+func (c *FixtureServe) openOAuthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {
 		return nil, func() {}, nil
@@ -142,7 +142,7 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 		say("stdio")
 		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
 	}
-	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
+	token, err := localhttp.CreateTokenFile(s.NewID, c.TokenFile)
 	if err != nil {
 		return err
 	}

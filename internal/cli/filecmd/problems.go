@@ -57,7 +57,7 @@ func CheckFiles(ctx context.Context, names []string, o CheckOptions) CheckReport
 func (o CheckOptions) checkFile(ctx context.Context, name string) FileReport {
 	file := FileReport{File: name, Kind: "scenario", Diagnostics: diag.List{}}
 	answered := true
-	src, err := diag.ReadFile(name)
+	src, err := diag.ReadRegularFile(name)
 	if err == nil {
 		index := indexFile(name, src)
 		file.Kind = fileKind(index.Keys(nil))

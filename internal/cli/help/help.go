@@ -52,8 +52,8 @@ Commands:
 	return err
 }
 
-// WriteFlags writes only the options of claude.
-func (p *Program) WriteFlags(w io.Writer) error {
+// WriteClaudeOptions writes only the options of claude.
+func (p *Program) WriteClaudeOptions(w io.Writer) error {
 	var b strings.Builder
 	writeEntries(&b, p.ClaudeOptions)
 	_, err := io.WriteString(w, b.String())

@@ -31,7 +31,7 @@ func (p *Program) WriteCompletion(w io.Writer, shell string) error {
 
 var longOptionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
 
-func (p *Program) options() []Entry {
+func (p *Program) longOptions() []Entry {
 	var all []Entry
 	for _, e := range slices.Concat(p.ClaudeOptions, p.ClaudelessOptions) {
 		for _, name := range longOptionPattern().FindAllString(e.Usage, -1) {
@@ -53,7 +53,7 @@ func (p *Program) bashCompletion() string {
   fi
 }
 complete -o default -F _claudeless claudeless
-`, joinFirstUsageWords(p.options(), " "), joinFirstUsageWords(p.Commands, " "))
+`, joinFirstUsageWords(p.longOptions(), " "), joinFirstUsageWords(p.Commands, " "))
 }
 
 func (p *Program) zshCompletion() string {
@@ -63,7 +63,7 @@ func (p *Program) zshCompletion() string {
 		fmt.Fprintf(&b, "    %s\n", shellQuote(c.FirstUsageWord()+":"+c.Help))
 	}
 	b.WriteString("  )\n  options=(\n")
-	for _, o := range p.options() {
+	for _, o := range p.longOptions() {
 		fmt.Fprintf(&b, "    %s\n", shellQuote(o.Usage+":"+o.Help))
 	}
 	b.WriteString("  )\n  if [[ $PREFIX == -* ]]; then\n    _describe option options\n  elif ((CURRENT == 2)); then\n    _describe command commands || _files\n  else\n    _files\n  fi\n}\ncompdef _claudeless claudeless\n")
@@ -75,7 +75,7 @@ func (p *Program) fishCompletion() string {
 	for _, c := range p.Commands {
 		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.FirstUsageWord(), shellQuote(c.Help))
 	}
-	for _, o := range p.options() {
+	for _, o := range p.longOptions() {
 		fmt.Fprintf(&b, "complete -c claudeless -l %s -d %s\n", strings.TrimPrefix(o.Usage, "--"), shellQuote(o.Help))
 	}
 	return b.String()

@@ -105,7 +105,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		if !ok || key == "" {
 			return process.Verbatimf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
 		}
-		env = env.With(key, jsonString(value))
+		env = env.Set(key, jsonString(value))
 	}
 	args, err := protocol.Marshal(command[1:])
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return process.Verbatimf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValuePlaceholder))
+		headers, masked = headers.Set(key, jsonString(value)), masked.Set(key, jsonString(hiddenValuePlaceholder))
 	}
 	if len(headers) > 0 {
 		entry = append(entry, plainjson.Member{Key: "headers", Value: headers.Raw()})
@@ -233,7 +233,7 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	if err := saveEntry(o, scope, name, entry); err != nil {
 		return err
 	}
-	server, err := o.server(name)
+	server, err := o.expandedServer(name)
 	if err != nil {
 		return err
 	}
@@ -241,10 +241,10 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 }
 
 func printModifiedFile(o *Options, scope string) {
-	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFile(o, scope))
+	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFileLabel(o, scope))
 }
 
-func scopeFile(o *Options, scope string) string {
+func scopeFileLabel(o *Options, scope string) string {
 	path := o.Store.scopePath(scope)
 	if scope == scopeLocal {
 		path += " [project: " + o.Store.CWD + "]"
@@ -263,7 +263,7 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	}
 	name := found[0]
 	if scope != "" {
-		return removeServer(o, scope, name, name)
+		return removeServerAndCredentials(o, scope, name, name)
 	}
 	var scopes []string
 	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
@@ -283,12 +283,12 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 		}
 		return noServerError(name, config.Servers)
 	case 1:
-		return removeServer(o, scopes[0], name, `"`+name+`"`)
+		return removeServerAndCredentials(o, scopes[0], name, `"`+name+`"`)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
 	for _, s := range scopes {
-		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), scopeFile(o, s))
+		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), scopeFileLabel(o, s))
 	}
 	b.WriteString("\nTo remove from a specific scope, use:\n")
 	for _, s := range scopes {
@@ -306,7 +306,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 		if file == "" {
 			continue
 		}
-		if err := removeProjectServerApprovals(file, keys); err != nil {
+		if err := removeProjectServerChoices(file, keys); err != nil {
 			return err
 		}
 	}
@@ -318,7 +318,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 	return err
 }
 
-func removeProjectServerApprovals(file string, projectKeyPath []string) error {
+func removeProjectServerChoices(file string, projectKeyPath []string) error {
 	doc, err := plainjson.ReadFileOrEmpty(file)
 	if err != nil {
 		return err
@@ -337,10 +337,10 @@ func removeProjectServerApprovals(file string, projectKeyPath []string) error {
 	if !changed {
 		return nil
 	}
-	return doc.WriteFile(file, "\n", 0o600)
+	return doc.WriteFileAtomically(file, "\n", 0o600)
 }
 
-func removeServer(o *Options, scope, name, reportedName string) error {
+func removeServerAndCredentials(o *Options, scope, name, reportedName string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func removeServer(o *Options, scope, name, reportedName string) error {
 	default:
 		return process.Verbatimf("No MCP server named %q in %s scope", name, scope)
 	}
-	if server, err := o.server(name); err == nil && isRemote(server) {
+	if server, err := o.expandedServer(name); err == nil && isRemote(server) {
 		if err := server.OAuthClient(o.Client).Forget(); err != nil {
 			return err
 		}

@@ -176,14 +176,14 @@ func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 		}
 		return map[string]any{"prompts": prompts}, func() {
 			for _, p := range prompts {
-				printDescription(o.Stdout, p.Server+"  "+p.Name+formatArguments(p), p.Description)
+				printDescription(o.Stdout, p.Server+"  "+p.Name+formatPromptArguments(p), p.Description)
 			}
 		}, nil
 	})
 }
 
-// formatArguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
-func formatArguments(p mcp.Prompt) string {
+// formatPromptArguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
+func formatPromptArguments(p mcp.Prompt) string {
 	var b strings.Builder
 	for _, a := range p.Arguments {
 		if a.Required {

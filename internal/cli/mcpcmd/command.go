@@ -47,7 +47,7 @@ func (o *Options) configuredServers() (mcp.Config, error) {
 
 // loadConfig reads the configuration; values are additional --mcp-config values.
 func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
-	scopes, err := o.Store.Scopes()
+	scopes, err := o.Store.UserAndLocalScopes()
 	if err != nil && !c.ValuesOnly {
 		return mcp.Config{}, err
 	}
@@ -64,17 +64,17 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-func parseOperands(o *Options, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
+func parseOperands(o *Options, options []argv.Option, words []string, requiredNames ...string) (operands []string, helpPrinted bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {
 		return nil, false, err
 	}
 	if result.Help {
-		commandHelp(o, options)
+		printCommandHelp(o, options)
 		return nil, true, nil
 	}
-	if len(result.Operands) < len(names) {
-		return nil, false, process.Verbatimf("error: missing required argument '%s'", names[len(result.Operands)])
+	if len(result.Operands) < len(requiredNames) {
+		return nil, false, process.Verbatimf("error: missing required argument '%s'", requiredNames[len(result.Operands)])
 	}
 	return result.Operands, false, nil
 }
@@ -87,7 +87,7 @@ type command struct {
 	isClaudelessOnly  bool
 }
 
-func commandHelp(o *Options, options []argv.Option) {
+func printCommandHelp(o *Options, options []argv.Option) {
 	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, o.command.usage, o.command.help)
 	for _, option := range options {
 		if !option.Hidden {
@@ -116,9 +116,9 @@ type Store struct {
 	CWD  string // absolute
 }
 
-// Scopes returns the entries of user and local scope. It is for mcp.LoadConfigs, which reads the entries of project
+// UserAndLocalScopes returns the entries of user and local scope. It is for mcp.LoadConfigs, which reads the entries of project
 // scope itself. A missing file has no entries; a file that cannot be read is an error.
-func (s Store) Scopes() ([]mcp.Scope, error) {
+func (s Store) UserAndLocalScopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
 	}
@@ -195,9 +195,9 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if scope == scopeProject {
-		return doc.WriteFile(path, "", 0o644) // the real CLI writes the file without a final newline
+		return doc.WriteFileAtomically(path, "", 0o644) // the real CLI writes the file without a final newline
 	}
-	return doc.WriteFile(path, "\n", 0o600)
+	return doc.WriteFileAtomically(path, "\n", 0o600)
 }
 
 func (o *Options) isPendingApproval(s mcp.ServerConfig) bool {

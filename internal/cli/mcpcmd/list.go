@@ -95,7 +95,7 @@ func runList(ctx context.Context, o *Options, words []string) error {
 		return printJSON(o.Stdout, map[string]any{"servers": all})
 	}
 	for _, h := range all {
-		target := h.target()
+		target := h.targetLabel()
 		if h.Target == h.config.Command && !o.Extended {
 			target += " " // claude prints a space before the arguments even if there are none
 		}
@@ -128,7 +128,7 @@ func printDiagnostics(o *Options, problems []mcp.Problem) {
 			level, place = "Error", ""
 		}
 		if i == 0 || problems[i-1].Source != p.Source {
-			fmt.Fprintf(o.Stdout, "\n[Has %ss] %s\nLocation: %s\n", strings.ToLower(level), scopeLabel(p.Source), scopeFile(o, p.Source))
+			fmt.Fprintf(o.Stdout, "\n[Has %ss] %s\nLocation: %s\n", strings.ToLower(level), scopeLabel(p.Source), scopeFileLabel(o, p.Source))
 		}
 		branch := "├"
 		if i == len(problems)-1 || problems[i+1].Source != p.Source {
@@ -191,7 +191,7 @@ func (o *Options) issueOf(st mcp.ServerStatus) string {
 	return st.WireErrorCode + ": " + text
 }
 
-func (h serverState) target() string {
+func (h serverState) targetLabel() string {
 	if h.Transport == "stdio" {
 		return h.Target
 	}

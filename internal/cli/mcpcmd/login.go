@@ -30,13 +30,13 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 		return err
 	}
 	name := found[0]
-	server, err := o.server(name)
+	server, err := o.expandedServer(name)
 	switch {
 	case err != nil:
 		return err
 	case !isRemote(server):
 		return process.Verbatimf("%q doesn't support OAuth login — it's only available for HTTP and SSE servers.", name)
-	case hasAuthorization(server):
+	case hasAuthorizationHeader(server):
 		return process.Verbatimf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
 	}
 	fmt.Fprintf(o.Stdout, "Starting authentication for %q…\n", name)
@@ -112,14 +112,14 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 		o.openBrowser(ctx, l.URL)
 	}
 	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
-	go o.readAnswers(ctx, l) // readAnswers returns after its current read, or when the process exits
+	go o.completeLoginFromInput(ctx, l) // completeLoginFromInput returns after its current read, or when the process exits
 	err = l.Wait(ctx, listener, o.LoginWait)
 	fmt.Fprintln(o.Stdout)
 	return err
 }
 
-// readAnswers reads redirect URLs that the user pastes into the terminal, until one of them completes the login.
-func (o *Options) readAnswers(ctx context.Context, l *oauth.Login) {
+// completeLoginFromInput reads redirect URLs that the user pastes into the terminal, until one of them completes the login.
+func (o *Options) completeLoginFromInput(ctx context.Context, l *oauth.Login) {
 	lines := bufio.NewScanner(o.Stdin)
 	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
 	for lines.Scan() {
@@ -148,7 +148,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 		return err
 	}
 	name := found[0]
-	server, err := o.server(name)
+	server, err := o.expandedServer(name)
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// server returns a configured server with its variables expanded.
-func (o *Options) server(name string) (mcp.ServerConfig, error) {
+// expandedServer returns a configured expandedServer with its variables expanded.
+func (o *Options) expandedServer(name string) (mcp.ServerConfig, error) {
 	config, err := o.configuredServers()
 	if err != nil {
 		return mcp.ServerConfig{}, err
@@ -179,7 +179,7 @@ func isRemote(s mcp.ServerConfig) bool {
 	return slices.Contains([]string{"http", "sse"}, serverTransport(s))
 }
 
-func hasAuthorization(s mcp.ServerConfig) bool {
+func hasAuthorizationHeader(s mcp.ServerConfig) bool {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return true

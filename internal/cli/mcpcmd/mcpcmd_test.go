@@ -67,7 +67,7 @@ func (b *testHome) run(words ...string) (stdout, stderr string, ok bool) {
 	}
 	err := Run(b.t.Context(), b.o, words)
 	text := b.stderr.String()
-	var verbatim *process.UnprefixedError
+	var verbatim *process.VerbatimError
 	var printed *process.ExitError
 	var line *argv.Error
 	switch {

@@ -183,7 +183,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	plugins := objectAt(file, "plugins")
 	var all []installation
 	_ = json.Unmarshal(plugins.Get(id), &all) // an invalid list counts as empty
-	plugins = plugins.With(id, encodeValue(append(all, added)))
+	plugins = plugins.Set(id, encodeValue(append(all, added)))
 	if err := c.writeObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 }
 
 func (c *command) setEnabled(id string, enabled bool) error {
-	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
+	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Set(id, encodeValue(enabled)) })
 }
 
 // enableOrDisable enables or disables a plugin in the scope of --scope or else in the highest scope that mentions the plugin.
@@ -243,8 +243,8 @@ func (c *command) enableOrDisable(name, verb string) error {
 	return c.printf("✔ Successfully %sd plugin: %s (scope: %s)\n", verb, short, c.scope)
 }
 
-// update reports that there is no other version, because a plugin is read from its directory.
-func (c *command) update(name string) error {
+// reportUpToDate reports that there is no other version, because a plugin is read from its directory.
+func (c *command) reportUpToDate(name string) error {
 	if err := c.checkScope(", managed"); err != nil {
 		return err
 	}
@@ -314,10 +314,10 @@ func (c *command) removeInstallations(id string, selects func(installation) bool
 	var all []installation
 	_ = json.Unmarshal(plugins.Get(id), &all) // cannot fail: installedPlugins has already decoded it
 	left := slices.DeleteFunc(slices.Clone(all), selects)
-	if plugins = plugins.With(id, encodeValue(left)); len(left) == 0 {
-		plugins = plugins.Without(id)
+	if plugins = plugins.Set(id, encodeValue(left)); len(left) == 0 {
+		plugins = plugins.Delete(id)
 	}
-	if err := c.writeObject(installedPluginsFile, file.With("plugins", encodeValue(plugins))); err != nil || len(left) > 0 || len(all) == 0 {
+	if err := c.writeObject(installedPluginsFile, file.Set("plugins", encodeValue(plugins))); err != nil || len(left) > 0 || len(all) == 0 {
 		return err
 	}
 	err = os.WriteFile(filepath.Join(all[0].Path, ".orphaned_at"), fmt.Append(nil, c.Now().UnixMilli()), 0o600)
@@ -331,7 +331,7 @@ func (c *command) removeEnabledEntry(scope, id string) error {
 	if c.enabledPlugins(scope).Get(id) == nil {
 		return nil
 	}
-	return c.changeSettings(scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(id) })
+	return c.changeSettings(scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Delete(id) })
 }
 
 func (c *command) removeMarketplace(name string) error {
@@ -352,11 +352,11 @@ func (c *command) removeMarketplace(name string) error {
 		}
 		declared = []string{c.scope}
 	}
-	if err := c.writeObject(marketplacesFile, known.Without(name)); err != nil {
+	if err := c.writeObject(marketplacesFile, known.Delete(name)); err != nil {
 		return err
 	}
 	for _, scope := range declared {
-		err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
+		err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Delete(name) }))
 	}
 	uninstalled, problem := c.uninstallPluginsOfMarketplace(name)
 	if err = errors.Join(err, problem); err != nil {

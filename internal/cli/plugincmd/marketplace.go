@@ -128,7 +128,7 @@ func (c *command) addMarketplace(source string) error {
 	entry := encodeValue(struct {
 		Source marketplaceSourceKindAndPath `json:"source"`
 	}{marketplaceSourceKindAndPath{"directory", dir}})
-	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
+	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Set(m.Name, entry) }); err != nil {
 		return err
 	}
 	if present {
@@ -138,7 +138,7 @@ func (c *command) addMarketplace(source string) error {
 }
 
 func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSourceKindAndPath) error {
-	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
+	return c.writeObject(marketplacesFile, known.Set(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 
 func (c *command) listMarketplaces() error {
@@ -227,13 +227,13 @@ func (c *command) validate(path string) error {
 
 func (c *command) validateManifest(file string) error {
 	problem, manifest := readManifest(file, "plugin")
-	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
+	problem = cmp.Or(problem, spaceInNameProblem("Plugin", "my-plugin", manifest))
 	return c.printValidation("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
 	problem, given := readManifest(marketplaceFile(dir), "marketplace")
-	problem = cmp.Or(problem, nameProblem("Marketplace", "my-marketplace", given))
+	problem = cmp.Or(problem, spaceInNameProblem("Marketplace", "my-marketplace", given))
 	m, _ := readMarketplace(dir) // readManifest has reported an error
 	var warnings []string
 	if m.Description == "" && m.Metadata.Description == "" {
@@ -274,7 +274,7 @@ func readManifest(file, schemaName string) (problem string, manifest plainjson.O
 	return strings.Join(problems, "\n"), manifest
 }
 
-func nameProblem(kind, example string, manifest plainjson.Object) string {
+func spaceInNameProblem(kind, example string, manifest plainjson.Object) string {
 	if strings.Contains(string(manifest.Get("name")), " ") {
 		return fmt.Sprintf("name: %s name cannot contain spaces. Use kebab-case (e.g., %q)", kind, example)
 	}

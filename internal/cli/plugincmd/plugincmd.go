@@ -52,11 +52,11 @@ func pluginCommands() []subcommand {
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
 		{"validate", "--json", "path", (*command).validate},
 		{"install|i", scopeFlag + "; -y, --yes", "plugin", (*command).install},
-		{"details", "--json", "name", (*command).showDetails},
+		{"details", "--json", "name", (*command).rejectDetails},
 		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", (*command).uninstall},
 		{"enable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "enable") }},
 		{"disable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "disable") }},
-		{"update", scopeFlag, "plugin", (*command).update},
+		{"update", scopeFlag, "plugin", (*command).reportUpToDate},
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *command) checkScope(suffix string) error {
 	return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
 }
 
-func (c *command) showDetails(name string) error {
+func (c *command) rejectDetails(name string) error {
 	if list, err := c.installedPlugins(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
 		return cmp.Or(err, ErrNotSimulated)
 	}
@@ -199,7 +199,7 @@ func (c *command) readObject(file string) (plainjson.Object, error) {
 }
 
 func (c *command) writeObject(file string, object plainjson.Object) error {
-	return object.WriteFile(filepath.Join(c.Dir, file), "", 0o600)
+	return object.WriteFileAtomically(filepath.Join(c.Dir, file), "", 0o600)
 }
 
 func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.MarshalString(value)) }
@@ -223,7 +223,7 @@ func (c *command) changeSettings(scope, key string, change func(plainjson.Object
 		field := settings[enabled]
 		settings = slices.Insert(slices.Delete(settings, enabled, enabled+1), known, field)
 	}
-	return settings.With(key, encodeValue(change(objectAt(settings, key)))).WriteFile(c.settingsFile(scope), "\n", 0o600)
+	return settings.Set(key, encodeValue(change(objectAt(settings, key)))).WriteFileAtomically(c.settingsFile(scope), "\n", 0o600)
 }
 
 func (c *command) absolutePath(path string) string {

@@ -122,7 +122,7 @@ func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []bo
 		if d.Input == "tmux" {
 			answers[i], err = runDetectorInTmux(ctx, d, &pages[i], input, env)
 		} else {
-			answers[i], err = runCommand(ctx, d, input, env, detectorTimeout)
+			answers[i], err = runDetectorCommand(ctx, d, input, env, detectorTimeout)
 		}
 		if err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func pageInDetectorInputFormat(detector *screenDetector, b book.Book, page *book
 	return []byte(page.Text), nil
 }
 
-func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReplyToPage, error) {
+func runDetectorCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReplyToPage, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxDetectorOutputBytes, Timeout: limit,
 	})
@@ -173,7 +173,7 @@ func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pag
 		}
 		all.WriteString(base64.StdEncoding.EncodeToString(text) + "\n")
 	}
-	got, err := runCommand(ctx, d, []byte(all.String()), environ, detectorTimeout+time.Duration(len(pages))*100*time.Millisecond)
+	got, err := runDetectorCommand(ctx, d, []byte(all.String()), environ, detectorTimeout+time.Duration(len(pages))*100*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw
 			return detectorReplyToPage{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
 		}
 	}
-	return runCommand(ctx, d, nil, env, detectorTimeout)
+	return runDetectorCommand(ctx, d, nil, env, detectorTimeout)
 }
 
 func runTmux(ctx context.Context, env []string, args ...string) (string, error) {

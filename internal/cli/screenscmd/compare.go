@@ -69,7 +69,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 		}
 	}
 	if c.JSON {
-		return s.PrintJSON(changes)
+		return s.PrintIndentedJSON(changes)
 	}
 	counts, pages := map[book.ChangeKind]int{}, map[string]bool{}
 	for _, x := range changes {
@@ -99,9 +99,9 @@ type Check struct {
 
 // Run prints the screens that the detector misjudged, and exits with 3 if there are any.
 func (c *Check) Run(ctx context.Context, s *process.System) error {
-	text, err := diag.ReadFile(c.Detector)
+	text, err := diag.ReadRegularFile(c.Detector)
 	if err != nil {
-		return exitWith(exitBadInput, fmt.Errorf("reading the detector file: %w", err))
+		return newExitError(exitBadInput, fmt.Errorf("reading the detector file: %w", err))
 	}
 	path, err := filepath.Abs(c.Detector)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	d, list := parseDetector(path, text)
 	if list.Err() != nil {
 		diag.Render(s.Stderr, list)
-		return exitWith(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
+		return newExitError(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
 	}
 	books, err := c.loadScreenBooks(s)
 	if err != nil {
@@ -170,9 +170,9 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	}
 	switch {
 	case c.JSON:
-		return s.PrintJSON(r)
+		return s.PrintIndentedJSON(r)
 	case c.Markdown:
-		_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "| ", " | ", " |"))
+		_, err := fmt.Fprint(s.Stdout, answerCountTable(r, "| ", " | ", " |"))
 		return err
 	}
 	for _, v := range r.Verdicts {
@@ -180,7 +180,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, detectedStateOrFailureText(v))
 		}
 	}
-	_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "", "  ", ""))
+	_, err := fmt.Fprint(s.Stdout, answerCountTable(r, "", "  ", ""))
 	return err
 }
 
@@ -201,7 +201,7 @@ func detectedStateOrFailureText(verdict checkVerdict) string {
 	return fmt.Sprintf("%q", answer)
 }
 
-func wrongAnswersTable(r *checkReport, begin, between, end string) string {
+func answerCountTable(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {
 		for _, counts := range r.Versions {

@@ -44,7 +44,7 @@ func badInputExitError(message, hint string) error {
 	return &process.ExitError{Code: exitBadInput, Err: process.WithHint(message, hint)}
 }
 
-func exitWith(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
+func newExitError(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
 
 // Capture is the command that plays tapes (scripts of keys) and stores the screens that they lead to.
 type Capture struct {
@@ -69,7 +69,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	program, err := findClaude(ctx, s, c.Claude, self)
 	if err != nil {
-		return exitWith(exitBadInput, err)
+		return newExitError(exitBadInput, err)
 	}
 	keys, err := c.keysOfBooksToCapture(program.Version)
 	if err != nil {
@@ -113,14 +113,14 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 		if !strings.HasSuffix(name, ".toml") {
 			t, err := capture.LoadTape(name)
 			if err != nil {
-				return nil, exitWith(exitBadInput, err)
+				return nil, newExitError(exitBadInput, err)
 			}
 			all = append(all, t)
 			continue
 		}
-		text, err := diag.ReadFile(name)
+		text, err := diag.ReadRegularFile(name)
 		if err != nil {
-			return nil, exitWith(exitBadInput, fmt.Errorf("reading the tape: %w", err))
+			return nil, newExitError(exitBadInput, fmt.Errorf("reading the tape: %w", err))
 		}
 		t, list := tape.Parse(name, text)
 		problems = append(problems, list...)
@@ -130,7 +130,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	}
 	if problems.Err() != nil {
 		diag.Render(s.Stderr, problems)
-		return nil, exitWith(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
+		return nil, newExitError(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
 	}
 	for _, t := range all {
 		if lines := t.LinesOfSleepsOutsideMenus(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
@@ -181,14 +181,14 @@ func (c *Capture) printCaptureResults(s *process.System, results []capture.Resul
 		}
 	}
 	if c.JSON {
-		if err := s.PrintJSON(results); err != nil {
+		if err := s.PrintIndentedJSON(results); err != nil {
 			return err
 		}
 	} else {
 		fmt.Fprintf(s.Stdout, "captured %d pages of %s with %d tapes in %.0f s, %d failed\n", pages, version, len(results), seconds, failed)
 	}
 	if failed > 0 {
-		return exitWith(exitScreensDiffer, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
+		return newExitError(exitScreensDiffer, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (c *List) Run(s *process.System) error {
 			rows = append(rows, row{b.Key, len(names), b.Dir})
 		}
 		if c.JSON {
-			return s.PrintJSON(rows)
+			return s.PrintIndentedJSON(rows)
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(s.Stderr, "no screens have been captured yet")
@@ -244,7 +244,7 @@ func (c *List) Run(s *process.System) error {
 		all = append(all, pages...)
 	}
 	if c.JSON {
-		return s.PrintJSON(all)
+		return s.PrintIndentedJSON(all)
 	}
 	for i := range all {
 		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].NameWithTape(), all[i].State, all[i].Key)
@@ -436,7 +436,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: processSystemClock{s},
 	})
 	if err != nil {
-		return exitWith(exitScreensDiffer, fmt.Errorf("starting %s: %w", command[0], err))
+		return newExitError(exitScreensDiffer, fmt.Errorf("starting %s: %w", command[0], err))
 	}
 	defer t.StopProgram()
 	served := make(chan error, 1)

@@ -132,7 +132,7 @@ func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWrite
 
 func (a *responseRecorder) recordedBodyOrAssembledStreamJSON() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
-		return joinStream(a.body.Bytes())
+		return assembleMessage(a.body.Bytes())
 	}
 	if json.Valid(a.body.Bytes()) {
 		return a.body.Bytes()
@@ -194,9 +194,9 @@ type streamEvent struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// joinStream assembles the message of a stream, so that secrets split by the stream are recognised. An interrupted
+// assembleMessage assembles the message of a stream, so that secrets split by the stream are recognised. An interrupted
 // stream gives a partial message; a stream that ends in an error gives the error.
-func joinStream(stream []byte) json.RawMessage {
+func assembleMessage(stream []byte) json.RawMessage {
 	var m *assembledMessage
 	blocks := map[int]*assembledContentBlock{}
 	for line := range bytes.Lines(stream) {

@@ -43,7 +43,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callAndBreakpointPages{hub: c.hub}
 	b.templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatDuration,
+		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTime,
 		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isKnownInputOfNativeCaller,
 	}).Parse(browsePageTemplates))
 	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
@@ -64,8 +64,8 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	return mux
 }
 
-// callDataOf returns the values of a call by a client of the older debugger; empty for other calls.
-func callDataOf(v debug.CallValues) *CallData {
+// olderClientCallData returns the values of a call by a client of the older debugger; empty for other calls.
+func olderClientCallData(v debug.CallValues) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d
 	}
@@ -82,7 +82,7 @@ func displayedArgumentsByName(callValues debug.CallValues) (argumentsObject json
 	if in, ok := callValues.(debug.ClaudelessCallInput); ok {
 		return in.JSON
 	}
-	return callDataOf(callValues).PrettyKwargs
+	return olderClientCallData(callValues).PrettyKwargs
 }
 
 func (b *callAndBreakpointPages) serve(f func(*callAndBreakpointPages, *http.Request) (pageData, error)) http.HandlerFunc {
@@ -118,7 +118,7 @@ const anyStatus = "all"
 func (b *callAndBreakpointPages) historyPage(r *http.Request) (pageData, error) {
 	name, status := r.PathValue("name"), cmp.Or(r.URL.Query().Get("status"), anyStatus)
 	var entries []debug.HistoryEntry
-	for _, e := range b.hub.Records.History(name, 0) {
+	for _, e := range b.hub.Records.BreakpointHistory(name, 0) {
 		if (status == anyStatus || status == e.CallData.Status) && hasSearchTextOfRequest(r, e) {
 			entries = append(entries, e)
 		}
@@ -133,7 +133,7 @@ func (b *callAndBreakpointPages) historyPage(r *http.Request) (pageData, error) 
 }
 
 func (b *callAndBreakpointPages) executionPage(r *http.Request) (pageData, error) {
-	for _, e := range b.hub.Records.History(r.PathValue("name"), 0) {
+	for _, e := range b.hub.Records.BreakpointHistory(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
 			return b.recordPage(e.CallData), nil
 		}
@@ -192,7 +192,7 @@ func oneLineJSON(raw json.RawMessage) string {
 // formatCallArgumentsInParentheses formats the arguments of a call in parentheses, as in a program. Arguments of Python clients
 // are shown as Python's repr writes them, others as JSON.
 func formatCallArgumentsInParentheses(d debug.CallData) string {
-	show, v := oneLineJSON, callDataOf(d.Values)
+	show, v := oneLineJSON, olderClientCallData(d.Values)
 	if v.Preferred == "dill" {
 		show = oneLineTextOrJSON
 	}
@@ -221,15 +221,15 @@ func formatTime(seconds any) string {
 	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
 }
 
-// formatDuration returns how long a call ran, without its pause.
-func formatDuration(r debug.Record) string {
+// formatRunTime returns how long a call ran, without its pause.
+func formatRunTime(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
 }
 
 func describeCallerProcess(d debug.CallData) string {
 	switch {
-	case d.PID == 0 && callDataOf(d.Values).PageURL != "":
-		return "JS " + callDataOf(d.Values).PageURL
+	case d.PID == 0 && olderClientCallData(d.Values).PageURL != "":
+		return "JS " + olderClientCallData(d.Values).PageURL
 	case d.PID != 0 && d.SessionID != "":
 		return fmt.Sprintf("%d, session %s", d.PID, d.SessionID)
 	case d.PID != 0:

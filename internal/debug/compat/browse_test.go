@@ -33,7 +33,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	t.Cleanup(hub.Close)
 	older = compat.New(hub)
 	ids = map[string]string{}
-	start := func(name string, c debug.Call) debug.StartedCall {
+	start := func(name string, c debug.Call) debug.CallStartResponse {
 		t.Helper()
 		b, err := hub.Start(t.Context(), c)
 		if err != nil {
@@ -44,7 +44,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	}
 	complete := func(name string, o debug.Outcome) {
 		t.Helper()
-		if _, err := hub.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.Completion{CallID: ids[name], Outcome: o}); err != nil {
+		if _, err := hub.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.CompletionReport{CallID: ids[name], Outcome: o}); err != nil {
 			t.Fatal(err)
 		}
 	}

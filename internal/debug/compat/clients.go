@@ -33,8 +33,8 @@ func New(hub *debug.Hub) *Clients {
 	return &Clients{hub: hub, relay: pendingEvalRelay{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
 }
 
-// request is a client's description of a call.
-type request struct {
+// callRequest is a client's description of a call.
+type callRequest struct {
 	MethodName string                  `json:"method_name"`
 	Target     *Item                   `json:"target"`
 	Args       []Item                  `json:"args"`
@@ -48,14 +48,14 @@ type request struct {
 }
 
 // process returns the process of a request; zero if the client does not send it.
-func (in request) process() debug.Process {
+func (in callRequest) process() debug.Process {
 	if in.PID == nil || in.Started == nil {
 		return debug.Process{}
 	}
 	return debug.NewProcessWithKey(*in.PID, *in.Started)
 }
 
-func (in request) targetAndArgumentItems() []*Item {
+func (in callRequest) targetAndArgumentItems() []*Item {
 	var all []*Item
 	for i := range in.Args {
 		all = append(all, &in.Args[i])
@@ -74,20 +74,20 @@ func (in request) targetAndArgumentItems() []*Item {
 }
 
 // ReportCallStart handles /api/call/start: it reports the call in the body to the hub.
-func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMessage) (debug.StartedCall, error) {
-	var in request
+func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMessage) (debug.CallStartResponse, error) {
+	var in callRequest
 	if err := decodeBody(callStartBody, &in); err != nil {
-		return debug.StartedCall{}, err
+		return debug.CallStartResponse{}, err
 	}
 	if in.PID == nil || in.Started == nil {
-		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
+		return debug.CallStartResponse{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
 	in.Preferred = cmp.Or(in.Preferred, FormatDill)
 	if !in.Preferred.IsValid() {
-		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
+		return debug.CallStartResponse{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
 	if err := c.storeCallItemsOrRequestResend(in.process().ProcessKey, in.targetAndArgumentItems()); err != nil {
-		return debug.StartedCall{}, err
+		return debug.CallStartResponse{}, err
 	}
 	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]Item{}}
 	for name, it := range in.Kwargs {
@@ -100,18 +100,19 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 
 // AsOlderClientCall returns call as an older client's call with callValues. Their bytes must be in the hub's store.
 func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
-	call.Foreign = &debug.ForeignCaller{Caller: olderClientDecisionEncoder{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
+	call.Foreign = &debug.ForeignCaller{Caller: olderClientAdapter{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call
 }
 
-// olderClientDecisionEncoder encodes decisions about paused calls in the form that an older client reads.
-type olderClientDecisionEncoder struct {
+// olderClientAdapter encodes decisions about paused calls in the form that an older client reads. It also lets the client
+// evaluate expressions.
+type olderClientAdapter struct {
 	*Clients
 	newValueFormat ItemSerializationFormat // format of new values
 }
 
 // Actions allows only continue after a call, because older clients ignore other decisions at that point.
-func (olderClientDecisionEncoder) Actions(phase debug.Phase) (supportedActions []debug.PauseDecisionAction) {
+func (olderClientAdapter) Actions(phase debug.Phase) (supportedActions []debug.PauseDecisionAction) {
 	if phase == debug.PhaseAfterCall {
 		return []debug.PauseDecisionAction{debug.ActionContinue}
 	}
@@ -121,13 +122,13 @@ func (olderClientDecisionEncoder) Actions(phase debug.Phase) (supportedActions [
 // AddOutcome adds the values in the body of /api/call/complete to an outcome.
 func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
-		itemMembers
+		outcomeItemMembers
 		Traceback string `json:"exception_traceback"`
 	}
 	if err := decodeBody(body, &in); err != nil {
 		return err
 	}
-	e, err := c.storeOutcomeItemsAndSetDisplayForms(in.itemMembers, &o.Result, &o.Exception)
+	e, err := c.storeOutcomeItemsAndSetDisplayForms(in.outcomeItemMembers, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
@@ -140,8 +141,8 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 
 func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Request) (any, error) {
 	var in struct {
-		request
-		itemMembers
+		callRequest
+		outcomeItemMembers
 		EventType    string            `json:"event_type"`
 		Status       string            `json:"status"`
 		PrettyArgs   []json.RawMessage `json:"pretty_args"`
@@ -157,7 +158,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.storeOutcomeItemsAndSetDisplayForms(in.itemMembers, &in.PrettyResult, &in.Exception)
+	more, err := c.storeOutcomeItemsAndSetDisplayForms(in.outcomeItemMembers, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	}
 	it := Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
 	if it.CID != "" {
-		if err := c.storeItem(it); err != nil {
+		if err := c.storeItemIfDataKnown(it); err != nil {
 			return nil, err
 		}
 	}
@@ -223,7 +224,7 @@ func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).addRecordOfReportedEvent},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).handleErrorReport},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).recordCommunicationError},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -241,8 +242,8 @@ func Routes() []Route {
 
 const maxComErrors = 500
 
-// handleErrorReport stores a client's report of a failed communication; the newest 500 are kept.
-func (c *Clients) handleErrorReport(_ context.Context, r Request) (any, error) {
+// recordCommunicationError stores a client's report of a failed communication; the newest 500 are kept.
+func (c *Clients) recordCommunicationError(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
@@ -304,7 +305,7 @@ type replacedResult struct {
 }
 
 // Encode writes new arguments in the client's own format. A replaced result stays in the form in which the front end sent it.
-func (c olderClientDecisionEncoder) Encode(decision debug.Decision) (decisionForClient json.RawMessage, encodeError error) {
+func (c olderClientAdapter) Encode(decision debug.Decision) (decisionForClient json.RawMessage, encodeError error) {
 	w := wireDecision{Action: decision.Action, Function: decision.Tool}
 	switch decision.Action {
 	case debug.ActionModify:

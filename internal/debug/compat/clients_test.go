@@ -96,14 +96,14 @@ func TestForeignPauseEnds(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
 		for _, failed := range []bool{false, true} {
-			if _, err := h.BreakpointSet.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
+			if _, err := h.BreakpointSet.SetDefaultBehavior(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
 				t.Fatal(err)
 			}
 			b, err := h.Start(t.Context(), c.AsOlderClientCall(debug.Call{Tool: "f"}, CallData{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.Completion{CallID: b.CallID, Outcome: debug.Outcome{Failed: failed}})
+			after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.CompletionReport{CallID: b.CallID, Outcome: debug.Outcome{Failed: failed}})
 			if err != nil || after == "" {
 				t.Fatalf("%q, %v", after, err)
 			}

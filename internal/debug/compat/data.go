@@ -129,8 +129,8 @@ type OlderClientOutcome struct {
 // Size returns the size of the traceback. The items have no bytes here, because the store holds them.
 func (e OlderClientOutcome) Size() (tracebackBytes int) { return len(e.Traceback) }
 
-// itemMembers are the keys of a request that describe the result and the exception of a call.
-type itemMembers struct {
+// outcomeItemMembers are the keys of a request that describe the result and the exception of a call.
+type outcomeItemMembers struct {
 	ResultCID    string                  `json:"result_cid"`
 	ResultRef    json.RawMessage         `json:"result_client_ref"`
 	ResultData   *string                 `json:"result_data"`

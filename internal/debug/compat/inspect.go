@@ -35,7 +35,7 @@ type Inspection struct {
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
 	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
-		in.Type, in.Repr = inspectedTypeName(v), truncateText(string(data), maxReprBytes)
+		in.Type, in.Repr = jsonTypeName(v), truncateText(string(data), maxReprBytes)
 		in.Attributes = jsonMembers(v, 1)
 		return in
 	}
@@ -56,7 +56,7 @@ func Inspect(cid string, data []byte) Inspection {
 	return in
 }
 
-func inspectedTypeName(v any) string {
+func jsonTypeName(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -96,7 +96,7 @@ func describeMemberOfJSONValue(member any, nestingLevel int) any {
 		if nestingLevel < inspectDepth {
 			return jsonMembers(member, nestingLevel+1)
 		}
-		return "<" + inspectedTypeName(member) + ">"
+		return "<" + jsonTypeName(member) + ">"
 	default:
 		return x
 	}

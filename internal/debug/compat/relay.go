@@ -56,7 +56,7 @@ type pendingEval struct {
 }
 
 // Evaluate sends an expression to the client of a paused call and waits for the result.
-func (c olderClientDecisionEncoder) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
+func (c olderClientAdapter) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
 	r := &pendingEval{
 		EvalRequest: EvalRequest{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
 		result:      make(chan debug.EvaluationResult, 1),

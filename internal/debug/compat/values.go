@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-func (c *Clients) storeItem(it Item) error {
+func (c *Clients) storeItemIfDataKnown(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeContentIDNotFound {
 		return nil
@@ -23,7 +23,7 @@ func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item,
 	if it.CID == "" {
 		return nil, clientForm, nil
 	}
-	if err := c.storeItem(it); err != nil {
+	if err := c.storeItemIfDataKnown(it); err != nil {
 		return nil, nil, err
 	}
 	it.Data = nil // the store already contains the data
@@ -108,7 +108,7 @@ func (a *valueResendRequests) recordRequest(process, cid string) {
 	}
 }
 
-func (a *valueResendRequests) hasRequestedAgain(processKey, cid string) bool {
+func (a *valueResendRequests) wasRequested(processKey, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.requestedKeys[processKey+" "+cid]
@@ -126,7 +126,7 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 			missing = append(missing, it.CID)
 			c.resent.recordRequest(processKey, it.CID)
 			continue
-		case ok && e.Code == "cid_mismatch" && c.resent.hasRequestedAgain(processKey, it.CID):
+		case ok && e.Code == "cid_mismatch" && c.resent.wasRequested(processKey, it.CID):
 			it.CID, _ = e.Detail["expected_cid"].(string)
 			err = StoreItem(c.hub.Store(), *it)
 		}
@@ -157,7 +157,7 @@ func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	return nil
 }
 
-func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys itemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OlderClientOutcome, err error) {
+func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys outcomeItemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OlderClientOutcome, err error) {
 	storedOutcome.Result, *displayedResult, err = c.storeOptionalItem(Item{CID: outcomeKeys.ResultCID, ClientRef: outcomeKeys.ResultRef, Data: outcomeKeys.ResultData, Format: outcomeKeys.ResultFormat}, *displayedResult)
 	if err != nil {
 		return storedOutcome, err

@@ -17,7 +17,9 @@ import (
 
 func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
 
-func (f *hubAccess) defaultBehavior() any { return fields{"behavior": f.hub.BreakpointSet.Default()} }
+func (f *hubAccess) defaultBehavior() any {
+	return fields{"behavior": f.hub.BreakpointSet.DefaultBehavior()}
+}
 
 func resumePausedCall(ctx context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	id := a.text("pause_id")
@@ -257,7 +259,7 @@ func (f *hubAccess) breakpoints() any {
 		Replacements map[string]string             `json:"replacements"`
 		Conditions   map[string]string             `json:"conditions"`
 		Errors       map[string]string             `json:"condition_errors,omitempty"`
-	}(f.hub.BreakpointSet.BreakpointLists())
+	}(f.hub.BreakpointSet.BreakpointsBySetting())
 }
 
 func addBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
@@ -297,7 +299,7 @@ func setReplacementTool(_ context.Context, f *hubAccess, a checkedArguments) (an
 }
 
 func setDefaultBehavior(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-	b, err := f.hub.BreakpointSet.SetDefault(a.text("behavior"))
+	b, err := f.hub.BreakpointSet.SetDefaultBehavior(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 

@@ -65,7 +65,7 @@ func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
 	return jsonFields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-func (a *restAPI) reportCall(r *http.Request) (debug.StartedCall, error) {
+func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`
 		Client     debug.ClientKind `json:"client"`
@@ -78,7 +78,7 @@ func (a *restAPI) reportCall(r *http.Request) (debug.StartedCall, error) {
 	}
 	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
-		return debug.StartedCall{}, err
+		return debug.CallStartResponse{}, err
 	}
 	c := debug.Call{
 		Tool: in.MethodName, Input: in.Input, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: in.Client, CallSite: in.CallSite,
@@ -88,7 +88,7 @@ func (a *restAPI) reportCall(r *http.Request) (debug.StartedCall, error) {
 		return a.olderClients.ReportCallStart(r.Context(), body)
 	case debug.ClientClaudelessRun, debug.ClientAgentHook, debug.ClientProxy:
 	default:
-		return debug.StartedCall{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
+		return debug.CallStartResponse{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
 	}
 	if in.PID != nil && in.Started != nil {
 		c.PID, c.Started = *in.PID, *in.Started
@@ -149,7 +149,7 @@ func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := debug.Completion{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
+	c := debug.CompletionReport{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
 	if err := a.olderClients.AddOutcome(body, &c.Outcome); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func breakpointPauseAndCallRoutes() []apiRoute {
+func controlRoutes() []apiRoute {
 	return []apiRoute{
 		{method: "GET", path: "/api/breakpoints", isForOlderClients: true, summary: "List breakpoints", answer: (*restAPI).handleListBreakpoints},
 		{method: "POST", path: "/api/breakpoints", isForOlderClients: true, summary: "Set a breakpoint", answer: handlerWithDecodedBody((*restAPI).handleSetBreakpoint)},
@@ -27,7 +27,7 @@ func breakpointPauseAndCallRoutes() []apiRoute {
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).handleBreakpointHistory},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).handleListFunctions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *restAPI, _ *http.Request) (any, error) {
-			return jsonFields{"behavior": a.Hub.BreakpointSet.Default()}, nil
+			return jsonFields{"behavior": a.Hub.BreakpointSet.DefaultBehavior()}, nil
 		}},
 		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: handlerWithDecodedBody((*restAPI).handleSetDefaultBehavior)},
 		{method: "GET", path: "/api/paused", isForOlderClients: true, summary: "List paused calls", answer: func(a *restAPI, _ *http.Request) (any, error) {
@@ -49,7 +49,7 @@ func (a *restAPI) handleListBreakpoints(*http.Request) (any, error) {
 		Replacements map[string]string             `json:"breakpoint_replacements"`
 		Conditions   map[string]string             `json:"breakpoint_conditions"`
 		Errors       map[string]string             `json:"breakpoint_condition_errors"`
-	}(a.Hub.BreakpointSet.BreakpointLists()), nil
+	}(a.Hub.BreakpointSet.BreakpointsBySetting()), nil
 }
 
 type breakpointChange struct {
@@ -126,7 +126,7 @@ func (a *restAPI) handleBreakpointHistory(r *http.Request) (any, error) {
 		}
 	}
 	name := r.PathValue("name")
-	return jsonFields{"function_name": name, "history": a.Hub.Records.History(name, n)}, nil
+	return jsonFields{"function_name": name, "history": a.Hub.Records.BreakpointHistory(name, n)}, nil
 }
 
 func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
@@ -135,7 +135,7 @@ func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
 }
 
 func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.SetDefault(in.Word)
+	b, err := a.Hub.BreakpointSet.SetDefaultBehavior(in.Word)
 	return compat.SuccessFields("behavior", b), err
 }
 

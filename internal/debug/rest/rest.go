@@ -21,7 +21,7 @@ func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
 	a := &restAPI{o, compat.New(o.Hub)}
 	mux := http.NewServeMux()
-	table := slices.Concat(callRoutes(), olderClientRoutes(), breakpointPauseAndCallRoutes(), evaluationSessionRoutes(), externalMCPServerRoutes(a.External))
+	table := slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), evaluationSessionRoutes(), externalMCPServerRoutes(a.External))
 	open := map[string]bool{}
 	for _, r := range table {
 		mux.HandleFunc(r.method+" "+r.path, a.handlerOfRoute(r))
@@ -45,7 +45,7 @@ func (a *restAPI) handlerOfRoute(rt apiRoute) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rt.isForOlderClients {
 			allowOrigin(w, r)
-		} else if !localhttp.IsOwnOrigin(r) {
+		} else if !localhttp.HasNoForeignOrigin(r) {
 			localhttp.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
 			return
 		}

@@ -144,9 +144,9 @@ func (l *BreachLog) recordConnectionAsBreach(caller process, name, addr string, 
 	}
 	b := Breach{Kind: BreachExternalNonVendorAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked when %s tried to reach it", to, caller)}
 	switch {
-	case caller.isClaude(ownFiles):
+	case caller.isOrDescendsFromRealClaude(ownFiles):
 		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
-	case isModelVendorHost(name) || isVendorAddr(addr):
+	case isModelVendorHost(name) || isAnthropicAddr(addr):
 		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach a model vendor's address %s: %s", to, caller)
 	}
 	l.addBreach(b)

@@ -77,9 +77,9 @@ func redactedCommandLine(argv []string) string {
 	return line
 }
 
-// isClaude reports whether a process or one of its ancestors is a real claude, judged by name or
+// isOrDescendsFromRealClaude reports whether a process or one of its ancestors is a real claude, judged by name or
 // path. The files in ownFiles do not count as a real claude.
-func (p process) isClaude(ownFiles ClaudelessFiles) bool {
+func (p process) isOrDescendsFromRealClaude(ownFiles ClaudelessFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited

@@ -146,7 +146,7 @@ func TestIsClaude(t *testing.T) {
 			if below := Descendants(int(who)); len(below) > 0 {
 				who = process(below[0])
 			}
-			if got := who.isClaude(tt.own); got != tt.want {
+			if got := who.isOrDescendsFromRealClaude(tt.own); got != tt.want {
 				t.Errorf("%v, want %v: %s", got, tt.want, who)
 			}
 		})
@@ -281,7 +281,7 @@ func TestDecideConnect(t *testing.T) {
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
 		var l BreachLog
-		w := &syscallWatcher{resolver: newResolver()}
+		w := &syscallWatcher{resolver: newFakeNameServer()}
 		w.Log = &l
 		w.resolver.getOrAssignAddr("example.org")
 		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {

@@ -83,7 +83,7 @@ func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) 
 		return is
 	}
 	placed := IsRealCLIPath(file) && !strings.Contains(file, "/vendor/")
-	is = !ownFiles.isSimulatorOrShim(file) && (placed && !isCopyOfThisProgram(file) || hasRealCLISignature(file))
+	is = !ownFiles.isSimulatorOrShim(file) && (placed && !isClaudelessBinary(file) || hasRealCLISignature(file))
 	if p.isRealCLIByPath == nil {
 		p.isRealCLIByPath = map[string]bool{}
 	}
@@ -136,8 +136,8 @@ func readerContains(r io.Reader, text string) bool {
 	}
 }
 
-// isCopyOfThisProgram reports whether a file is a copy of this program, possibly installed instead of the real CLI.
-func isCopyOfThisProgram(file string) bool {
+// isClaudelessBinary reports whether a file is a build of claudeless, possibly installed instead of the real CLI.
+func isClaudelessBinary(file string) bool {
 	const most = 200 << 20 // a larger file is not a copy of this program, and reading it takes long
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false
@@ -162,8 +162,8 @@ func isModelVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isVendorAddr reports whether an address is in a network of Anthropic. Clouds do not count, because others use them.
-func isVendorAddr(addr string) bool {
+// isAnthropicAddr reports whether an address is in a network of Anthropic. Clouds do not count, because others use them.
+func isAnthropicAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {
 		return netip.MustParsePrefix(own).Contains(at.Addr().Unmap())

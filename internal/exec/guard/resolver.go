@@ -18,7 +18,7 @@ type fakeNameServer struct {
 	onlyKnownNames bool // names without an entry in addrs are not resolved
 }
 
-func newResolver() *fakeNameServer {
+func newFakeNameServer() *fakeNameServer {
 	return &fakeNameServer{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 

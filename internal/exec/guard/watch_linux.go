@@ -55,7 +55,7 @@ type syscallWatcher struct {
 // checks the calls, there is no descriptor. StartWatching then polls the processes, unless it expects a real claude.
 // The caller must call [Network.Close], which also closes link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
-	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
+	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newFakeNameServer()}}
 	files, err := n.w.receiveFiles()
 	if err == nil {
 		err = n.w.startServersAndWatch(n, files)

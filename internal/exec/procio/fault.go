@@ -250,20 +250,20 @@ func jsonStringWithFewEscapes(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }
 
-func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
+func (s *faultWriter) writeLine(do *FaultEffects, line []byte, isResult bool) error {
 	switch {
 	case do.AsArray:
 		s.pendingArray = append(s.pendingArray, bytes.TrimSpace(slices.Clone(line)))
-		if !result {
+		if !isResult {
 			return nil
 		}
 		line = append(append([]byte("["), bytes.Join(s.pendingArray, []byte(","))...), ']', '\n')
 		s.pendingArray = nil
-	case result && do.DropResult:
+	case isResult && do.DropResult:
 		return nil
-	case result && do.CutResult:
+	case isResult && do.CutResult:
 		line = line[:len(line)/2]
-	case result && do.RepeatResult:
+	case isResult && do.RepeatResult:
 		if err := s.writeLineInPieces(do, line); err != nil {
 			return err
 		}
@@ -309,10 +309,10 @@ func resultLineWithFault(do *FaultEffects, line []byte) []byte {
 		return []byte(do.FalseResult + "\n")
 	}
 	if do.FalseResult != "" {
-		o = o.With("subtype", jsonStringWithFewEscapes("success")).With("is_error", json.RawMessage("false")).With("result", jsonStringWithFewEscapes(do.FalseResult))
+		o = o.Set("subtype", jsonStringWithFewEscapes("success")).Set("is_error", json.RawMessage("false")).Set("result", jsonStringWithFewEscapes(do.FalseResult))
 	}
 	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
-		o = o.With("usage", usage.With("output_tokens", json.RawMessage("0")).Raw())
+		o = o.Set("usage", usage.Set("output_tokens", json.RawMessage("0")).Raw())
 	}
 	return append(o.Raw(), '\n')
 }

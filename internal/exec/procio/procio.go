@@ -99,7 +99,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 func (e *Wrapper) examineReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
-		e.recordRepeatedOrLateControlResponse(line)
+		e.recordControlResponse(line)
 	case bytes.Contains(line, []byte(`"initialize"`)):
 		e.recordLateInitializeWithHooks(line)
 	case bytes.Contains(line, []byte(`"user"`)):
@@ -109,7 +109,7 @@ func (e *Wrapper) examineReceived(line []byte) {
 	}
 }
 
-func (e *Wrapper) recordRepeatedOrLateControlResponse(hostLine []byte) {
+func (e *Wrapper) recordControlResponse(hostLine []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -275,12 +275,12 @@ func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
-	e.RecordExit(128+int(sig), "")
+	e.ApplyFaultAndRecordExit(128+int(sig), "")
 	return f.Lifetime.Kill(sig)
 }
 
-// RecordExit records the exit and returns its code, which a fault may change. An empty commandLineRefusal means none.
-func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
+// ApplyFaultAndRecordExit records the exit and returns its code, which a fault may change. An empty commandLineRefusal means none.
+func (e *Wrapper) ApplyFaultAndRecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
 	code = e.hangIfFaultyAndReturnExitCode(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return out.String(), e.RecordExit(0, "")
+		return out.String(), e.ApplyFaultAndRecordExit(0, "")
 	}
 	if got, code := play(nil); got != run || code != 0 {
 		t.Errorf("without a fault: %q, exit %d", got, code)

@@ -81,7 +81,7 @@ func (w *supervisor) openJournal(commands []string, fault *Fault) {
 }
 
 func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
-	code := w.wrapper.RecordExit(process.ReportError(w.watchedSystem.Stderr, runError), flags.RefusalMessage(runError))
+	code := w.wrapper.ApplyFaultAndRecordExit(process.ReportError(w.watchedSystem.Stderr, runError), flags.RefusalMessage(runError))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.reportStrictSetUpFindings())
 	}
@@ -298,11 +298,11 @@ func processName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// RelayRealClaude records the start of the real claude in the journal, runs it with the command line argv, and returns its exit
-// code. Normally the real claude replaces this process. This process stays the parent of claude in four cases: a fault changes
-// claude's output, signals or exit; the exit must be recorded (FaultStayParentToRecordExit); claude will probably refuse the
-// command line; the system cannot replace a process.
-func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+// RunRealClaude records the start of the real claude in the journal and runs it with the command line argv. Normally the real
+// claude replaces this process, so that RunRealClaude does not return. This process stays the parent of claude, and returns its
+// exit code, in four cases: a fault changes claude's output, signals or exit; the exit must be recorded
+// (FaultStayParentToRecordExit); claude will probably refuse the command line; the system cannot replace a process.
+func RunRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
 		return 0, fmt.Errorf("cannot start the real claude: no command was given, or the fault %q is unknown", fault)
@@ -362,7 +362,7 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 		return 0, err
 	}
 	inner := e.System()
-	exit := forwardSignalsUntilExit(a, inner)
+	exit := forwardSignalsAndStopGroup(a, inner)
 	if exit.Signal != "" && inner.Lifetime != nil {
 		if err := inner.Lifetime.Kill(syscall.Signal(exit.Code - 128)); err != nil {
 			return exit.Code, err
@@ -372,14 +372,14 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 	if firstLine, _, _ := strings.Cut(expectedRefusal, "\n"); exit.Code != 0 && strings.Contains(said.String(), firstLine) {
 		refusal = strings.TrimSpace(said.String())
 	}
-	return e.RecordExit(exit.Code, refusal), nil
+	return e.ApplyFaultAndRecordExit(exit.Code, refusal), nil
 }
 
-// forwardSignalsUntilExit forwards signals to the child until it exits, and then kills the rest of its process group.
-func forwardSignalsUntilExit(a *proc.Attached, s *process.System) proc.Exit {
+// forwardSignalsAndStopGroup forwards signals to the child until it exits, and then kills the rest of its process group.
+func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) proc.Exit {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
-			a.Signal(sig)
+			a.SignalGroup(sig)
 		}
 	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	exit := a.Exit()
@@ -408,9 +408,9 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		defer close(copied)
 		_ = copyLineByLine(inner.Stdout, from) // the reader does not read the rest
 	}()
-	exit := forwardSignalsUntilExit(a, inner)
+	exit := forwardSignalsAndStopGroup(a, inner)
 	<-copied
-	return e.RecordExit(exit.Code, ""), nil
+	return e.ApplyFaultAndRecordExit(exit.Code, ""), nil
 }
 
 // copyLineByLine copies each JSON line with its own write, and other output with a single write, because the wrapper examines the

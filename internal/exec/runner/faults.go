@@ -158,7 +158,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	c.StopGroup(0)
 	c.close()
 	var in verdict.Input
-	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRuns()
+	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRunsOrRequests()
 	t.interactive = in.IsInteractive()
 	t.reportRow.Code, t.reportRow.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.reportRow.Outcome == "" {

@@ -55,7 +55,7 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 		err = r.startAPI(ctx)
 	}
 	if err == nil {
-		err = r.createShims()
+		err = r.createConfigAndShims()
 	}
 	if err != nil {
 		r.close()
@@ -102,7 +102,7 @@ func (r *preparedRun) createRunDirectoriesAndJournal() error {
 	return nil
 }
 
-func (r *preparedRun) createShims() error {
+func (r *preparedRun) createConfigAndShims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.apiKey
 	if r.Setup.FirstStart != nil {
 		if err := r.Setup.FirstStart.Write(r.Setup.Config, r.apiKey); err != nil {
@@ -297,10 +297,10 @@ func ParseGuard(s string) (guard.StrictnessLevel, error) { return guard.ParseLev
 // guardLinkFD connects a child with the guard. It is the number that [proc.StartAttached] gives the first file it passes on.
 const guardLinkFD = 3
 
-// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the program, and the
-// other words are its argv, including the program's name. ExecGuarded returns only if it fails.
-func ExecGuarded(words, environ []string) error {
-	return guard.ExecWithSyscallWatch(guardLinkFD, words[0], words[1:], environ)
+// ExecGuarded replaces this process, the first one of a guarded run, by the command. The first element of programPathThenArgv is
+// the path of the program, and the others are its argv, including the program's name. ExecGuarded returns only if it fails.
+func ExecGuarded(programPathThenArgv, environ []string) error {
+	return guard.ExecWithSyscallWatch(guardLinkFD, programPathThenArgv[0], programPathThenArgv[1:], environ)
 }
 
 // ExecGuardedInOwnNetworkNamespace is like ExecGuarded for a run in its own network namespace.

@@ -116,7 +116,7 @@ func (r *preparedRun) relaySignals(a *proc.Attached) (stop func()) {
 		if !ok {
 			return
 		}
-		a.Signal(s)
+		a.SignalGroup(s)
 		if seen[sig]++; seen[sig] == 2 {
 			go a.KillIfRunningAfter(2 * time.Second) // returns when the command exits
 		}

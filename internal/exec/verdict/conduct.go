@@ -14,19 +14,19 @@ import (
 // are certain, because a false alarm is worse than a missed problem.
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
-		l.checkStdoutWasRead(p)
+		l.addFindingsOfUnreadStdout(p)
 		l.addFindingsOfWrongControlProtocolUsage(p)
-		l.checkProcessEnd(p, pidsKilledFromOutside)
-		l.checkStartOfProcess(p)
-		l.checkHooks(p)
+		l.addFindingsOfProcessEnd(p, pidsKilledFromOutside)
+		l.addFindingsOfProcessStart(p)
+		l.addFindingsOfHooks(p)
 	}
-	l.checkRetryStorms(processes)
+	l.addFindingsOfRetryStorms(processes)
 	l.addFindingsOfSessionsWrittenConcurrently(processes)
 }
 
-// checkStdoutWasRead adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
+// addFindingsOfUnreadStdout adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
 // result, so closing its stdout is not reported.
-func (l *findingCollector) checkStdoutWasRead(p *journaledProcess) {
+func (l *findingCollector) addFindingsOfUnreadStdout(p *journaledProcess) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
 		l.addFinding(p, "C01", levelError, "stdout was closed before the result was written", advice)
@@ -55,9 +55,9 @@ func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledPr
 	}
 }
 
-// checkProcessEnd adds findings C04 and C05, which are about the end of the process.
-func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
-	if slices.Contains(killed, p.PID) {
+// addFindingsOfProcessEnd adds findings C04 and C05, which are about the end of the process.
+func (l *findingCollector) addFindingsOfProcessEnd(p *journaledProcess, pidsKilledFromOutside []int) {
+	if slices.Contains(pidsKilledFromOutside, p.PID) {
 		return
 	}
 	signal := p.hostAction("signal")
@@ -77,8 +77,8 @@ func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	}
 }
 
-// checkStartOfProcess adds findings about command line, settings and environment: C08, C09, C10, C13, C17 and S22.
-func (l *findingCollector) checkStartOfProcess(p *journaledProcess) {
+// addFindingsOfProcessStart adds findings about command line, settings and environment: C08, C09, C10, C13, C17 and S22.
+func (l *findingCollector) addFindingsOfProcessStart(p *journaledProcess) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:
@@ -114,8 +114,8 @@ func (l *findingCollector) checkStartOfProcess(p *journaledProcess) {
 	}
 }
 
-// checkHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.
-func (l *findingCollector) checkHooks(p *journaledProcess) {
+// addFindingsOfHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.
+func (l *findingCollector) addFindingsOfHooks(p *journaledProcess) {
 	const advice = "exit with code 2 to block the event: claude ignores exit code 1"
 	for _, e := range p.entries {
 		if e.Attachment == nil {
@@ -148,11 +148,11 @@ const (
 	maxPauseBetweenCallsOfRetryStorm       = time.Second
 )
 
-// checkRetryStorms adds finding C07: a failed call is repeated many times without a pause.
-func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
+// addFindingsOfRetryStorms adds finding C07: a failed call is repeated many times without a pause.
+func (l *findingCollector) addFindingsOfRetryStorms(processes []*journaledProcess) {
 	last := map[string]*journaledProcess{}
 	row := map[string]int{}
-	for _, p := range runs {
+	for _, p := range processes {
 		if p.exit == nil || p.exit.Code == 0 || len(p.results) == 0 || !p.results[len(p.results)-1].IsError {
 			continue
 		}

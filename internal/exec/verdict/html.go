@@ -54,7 +54,7 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 	if err != nil {
 		return fmt.Errorf("creating the report: %w", err)
 	}
-	d := buildDocument(in)
+	d := buildPageContent(in)
 	data, err := json.Marshal(d.Runs) // escapes <, > and &
 	if err != nil {
 		return fmt.Errorf("creating the report: %w", err)
@@ -177,9 +177,9 @@ type htmlPageContent struct {
 	Failed   bool
 	Headline string
 	Command  *commandSummaryOnHTMLPage
-	Problems []reportedProblem // problems that made the run fail, the most important one first
-	Notes    []reportedProblem // warnings and notes
-	Met      []reportedProblem // expectations that were met
+	Problems []reportItem // problems that made the run fail, the most important one first
+	Notes    []reportItem // warnings and notes
+	Met      []reportItem // expectations that were met
 	Faults   []Fault
 	Guard    string
 	Runs     []*htmlPageRun
@@ -189,27 +189,27 @@ type commandSummaryOnHTMLPage struct {
 	Line, Outcome, Duration string
 }
 
-// reportedProblem is an entry of the page: a finding, an expectation (met or unmet) or an unmatched prompt.
-type reportedProblem struct {
+// reportItem is an entry of the page: a finding, an expectation (met or unmet) or an unmatched prompt.
+type reportItem struct {
 	ID                 string // id of the finding, or "expect" for an expectation
 	Level              string // "error", "warn", "info" or "met"
 	Text, Advice, File string
 	Line               int
 	Source             []sourceLine // lines around File:Line
 	Link               string       // link to the documentation; empty means none
-	Anchors            []string     // runs and events that show the problem, one for each time that it was found
+	Anchors            []string     // processes and events that show the problem, one for each time that it was found
 	Count              int          // number of times that the problem was found
 	Open               bool         // the page shows the details at once
 }
 
-func buildDocument(in HTMLInput) htmlPageContent {
+func buildPageContent(in HTMLInput) htmlPageContent {
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
 	d := htmlPageContent{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
 	d.addProblemsNotesAndMetExpectations(in.Verdict, files)
 	if c := in.Verdict.Command; c != nil {
 		d.Command = &commandSummaryOnHTMLPage{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
 		if c.Code != 0 {
-			d.Problems = append(d.Problems, reportedProblem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
+			d.Problems = append(d.Problems, reportItem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
 	}
 	for i := range d.Problems { // in a long list, only the first problem shows its details
@@ -227,7 +227,7 @@ func buildDocument(in HTMLInput) htmlPageContent {
 
 func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, files *sourceFiles) {
 	for _, x := range report.Expectations {
-		p := reportedProblem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
+		p := reportItem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
 		if x.Met {
 			d.Met = append(d.Met, p)
 			continue
@@ -236,7 +236,7 @@ func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, file
 		d.Problems = append(d.Problems, p)
 	}
 	for _, f := range report.Findings {
-		p := reportedProblem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
+		p := reportItem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
 		p.Link = documentationURL + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
 			d.Problems = addProblemOrAnchorToEqualOne(d.Problems, p, d.anchorOfLastFailedEventOrRun(f))
@@ -246,15 +246,15 @@ func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, file
 	}
 	for _, f := range report.Faults {
 		if !f.IsAcceptable() {
-			d.Problems = append(d.Problems, reportedProblem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
+			d.Problems = append(d.Problems, reportItem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
 		}
 	}
 }
 
 // addProblemOrAnchorToEqualOne adds a finding to a list. A finding of several processes is listed once, with a link target for
 // each process.
-func addProblemOrAnchorToEqualOne(problems []reportedProblem, p reportedProblem, anchor string) []reportedProblem {
-	i := slices.IndexFunc(problems, func(known reportedProblem) bool {
+func addProblemOrAnchorToEqualOne(problems []reportItem, p reportItem, anchor string) []reportItem {
+	i := slices.IndexFunc(problems, func(known reportItem) bool {
 		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line
 	})
 	if i < 0 {

@@ -120,7 +120,7 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	case e.Output != nil:
 		r.addOutput(e.Output)
 	case e.Permission != nil, e.Breakpoint != nil, e.MCPCall != nil, e.Tool != nil:
-		r.addTool(e, at)
+		r.addToolCallEntry(e, at)
 	case e.Model != nil:
 		r.addEventsOfModelMessage(e.Model, at)
 	case e.Exit != nil:
@@ -128,7 +128,7 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	case isMessagesAPITrafficEntry(e):
 		r.addAPIRequest(e, at)
 	default:
-		r.addPromptMatchOrResult(e, at)
+		r.addOtherEntry(e, at)
 	}
 }
 
@@ -220,7 +220,7 @@ func (r *htmlPageRun) ensureCallEvent(id, name string, at float64) *pageEvent {
 	return e
 }
 
-func (r *htmlPageRun) addTool(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addToolCallEntry(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:
 		p := entry.Permission
@@ -265,8 +265,9 @@ func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool
 	}
 }
 
-// addPromptMatchOrResult adds events for a journal line about a turn, such as a prompt, and for rarer lines, such as warnings.
-func (r *htmlPageRun) addPromptMatchOrResult(entry journal.Entry, at float64) {
+// addOtherEntry adds the event for a journal line that addEntry does not handle itself: a line about a turn, such as a prompt, or
+// a rarer one, such as a warning.
+func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
 		p := entry.Prompt

@@ -54,9 +54,10 @@ type processStartKey struct {
 	pid       int
 }
 
-// isFromAlreadyReadProcess reports whether an entry repeats a process that was read before. This happens if a file contains
-// another journal, or one journal twice. It updates alreadyReadPIDs, the ids of the repeated processes in the current file.
-func (in *Input) isFromAlreadyReadProcess(entry journal.Entry, alreadyReadPIDs map[int]bool) bool {
+// recordProcessAndDetectRepeat records the process that an entry starts, and reports whether the entry repeats a process that was
+// read before. This happens if a file contains another journal, or one journal twice. It updates alreadyReadPIDs, the ids of the
+// repeated processes in the current file.
+func (in *Input) recordProcessAndDetectRepeat(entry journal.Entry, alreadyReadPIDs map[int]bool) bool {
 	if entry.Start != nil {
 		if in.starts == nil {
 			in.starts = map[processStartKey]bool{}
@@ -109,7 +110,7 @@ func (in *Input) readJournal(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.digests); !isWrittenByEarlierVerdict(e) && !in.isFromAlreadyReadProcess(e, repeated) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
+			if e.Source = len(in.digests); !isWrittenByEarlierVerdict(e) && !in.recordProcessAndDetectRepeat(e, repeated) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -128,8 +129,8 @@ func (in *Input) readJournal(name string) error {
 	return nil
 }
 
-// HasRuns reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) HasRuns() bool { return containClaudeRunOrAPIRequest(in.Entries) }
+// HasRunsOrRequests reports whether a process ran as claude, or a client sent a request to the API.
+func (in *Input) HasRunsOrRequests() bool { return containClaudeRunOrAPIRequest(in.Entries) }
 
 func containClaudeRunOrAPIRequest(journalEntries []journal.Entry) bool {
 	return slices.ContainsFunc(journalEntries, func(e journal.Entry) bool {

@@ -367,7 +367,7 @@ func TestDetailsOfFindings(t *testing.T) {
 	}
 }
 
-// HasRuns is true if a process ran as claude or a client sent a request to the API. Only processes
+// HasRunsOrRequests is true if a process ran as claude or a client sent a request to the API. Only processes
 // that ran as claude are listed, not those of which the journal has only other lines.
 func TestStarted(t *testing.T) {
 	for kind, want := range map[string]bool{
@@ -381,7 +381,7 @@ func TestStarted(t *testing.T) {
 			}
 			in.Entries = append(in.Entries, e)
 		}
-		if got := in.HasRuns(); got != want {
+		if got := in.HasRunsOrRequests(); got != want {
 			t.Errorf("%s: %v", kind, got)
 		}
 		if runs, ran := verdict.Judge(in).Runs, kind == "start" || kind == "run"; (len(runs) == 1) != ran || len(runs) > 1 {

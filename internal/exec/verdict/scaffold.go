@@ -31,7 +31,7 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 	if err != nil {
 		return fmt.Errorf("cannot add rules to the scenario file: %w", err)
 	}
-	src, err := diag.ReadFile(file)
+	src, err := diag.ReadRegularFile(file)
 	if err != nil {
 		return err
 	}

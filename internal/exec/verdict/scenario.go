@@ -17,7 +17,7 @@ import (
 // (S16), rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledProcess) {
 	warnings := scenarios.Lint(l.input.Scenario, scenarios.LintOptions{Tools: l.input.Tools, Placeholder: AnswerPlaceholder})
-	l.checkRejectedInputs(processes, warnings)
+	l.addFindingsOfRejectedInputs(processes, warnings)
 	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {
 		f := withPosition(Finding{ID: "S09", Level: l.errorLevelIfStrictElseWarn(), Text: w.Message, Advice: w.Hint}, w.Pos)
@@ -69,9 +69,9 @@ func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	return all
 }
 
-// checkRejectedInputs adds S12 findings: calls with an input that the tool rejected.
-func (l *findingCollector) checkRejectedInputs(runs []*journaledProcess, warnings diag.List) {
-	for _, p := range runs {
+// addFindingsOfRejectedInputs adds S12 findings: calls with an input that the tool rejected.
+func (l *findingCollector) addFindingsOfRejectedInputs(processes []*journaledProcess, warnings diag.List) {
+	for _, p := range processes {
 		var rule journal.Match // the rule that answered last
 		for _, e := range p.entries {
 			if e.Match != nil {
@@ -79,7 +79,7 @@ func (l *findingCollector) checkRejectedInputs(runs []*journaledProcess, warning
 			}
 			if t := e.Tool; t != nil && t.RanWith == nil && t.IsError {
 				at := Finding{File: rule.File, Line: rule.Line}
-				l.addFindingIfToolRejectedInput(failedScriptedToolCall{t.Tool, t.Input, t.Result}, p.withProcessID(at), warnings)
+				l.addFindingIfToolRejectedInput(failedScriptedToolCall{t.Tool, t.Input, t.Result}, p.withProcessIDAndTime(at), warnings)
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, reques
 	s := p.getOrAddProgressOfSession(session)
 	next := request.Prompt != "" && !request.Injected && request.Attempt <= 1
 	if next && !wasTurnBeforePromptInterrupted(request) {
-		p.findings = append(p.findings, s.unplayedTurnFindings()...)
+		p.findings = append(p.findings, s.unreachedStepFindings()...)
 	}
 	s.lastRequestBeforeUnplayedStep = journal.Entry{}
 	if request.NextStep != nil && !request.Failed() {
@@ -204,8 +204,8 @@ func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, reques
 	}
 }
 
-// unplayedTurnFindings returns one finding, about the next step that the session did not reach; nil means none.
-func (s *scriptProgressOfSession) unplayedTurnFindings() []Finding {
+// unreachedStepFindings returns one finding, about the next step that the session did not reach; nil means none.
+func (s *scriptProgressOfSession) unreachedStepFindings() []Finding {
 	if s.lastRequestBeforeUnplayedStep.Request == nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (p *playbackTracker) findingsOfUnreachedTurnsAndSteps() []Finding {
 		}
 	}
 	for _, s := range p.sessions {
-		for _, f := range s.unplayedTurnFindings() {
+		for _, f := range s.unreachedStepFindings() {
 			if p.hasHost { // a host may have interrupted the turn; only a later prompt shows whether it did
 				f.Level = levelWarn
 			}
@@ -296,8 +296,8 @@ func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingT
 	return &remainingTurnsOfRule{ruleIndex: ruleIndex, nextTurnIndex: firstTurnIndex, turnPositions: turns}
 }
 
-// checkEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
-func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
+// addFindingsOfEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
+func (l *findingCollector) addFindingsOfEarlyEnd(p *journaledProcess) {
 	signal, code := p.endSignal()
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
@@ -311,7 +311,7 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
 		return
 	}
-	f := p.withProcessID(Finding{
+	f := p.withProcessIDAndTime(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s", signal, what),
 		Advice: fmt.Sprintf("wait until claude exits, or accept the signal with `[[expect]] exit = %d`", code),
 	})

@@ -14,17 +14,17 @@ import (
 
 // addSetUpFindingsOfProcessesAndAPI adds findings about set-ups in which a test could pass for the wrong reason.
 func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journaledProcess) {
-	if !l.input.AllowNoRuns && !l.input.HasRuns() { // a command that never started claude and sent no request to its API has tested nothing
+	if !l.input.AllowNoRuns && !l.input.HasRunsOrRequests() { // a command that never started claude and sent no request to its API has tested nothing
 		l.findings = append(l.findings, NoRunsFinding())
 	}
 	for _, p := range processes {
 		l.addFindingsOfProblemsBeforeFirstPrompt(p)
 		l.addFindingsOfPromptsWithoutMatchingRule(p)
 		l.addFindingsOfScriptedCallsThatCannotRun(p)
-		l.checkEarlyEnd(p)
+		l.addFindingsOfEarlyEnd(p)
 	}
 	l.addFindingsOfAPIPromptsWithoutMatchingRule()
-	l.checkAPICalls()
+	l.addFindingsOfAPICallsThatCannotRun()
 	l.addFindingsOfOnceRulesUsedAgain()
 	l.findings = append(l.findings, findingsOfUnreachedScriptTurnsAndSteps(l.input)...)
 	if l.input.Scenario != nil {
@@ -37,7 +37,7 @@ func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journa
 // cannot be checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
 func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
-	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRuns() {
+	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRunsOrRequests() {
 		return
 	}
 	var recorded []string
@@ -119,7 +119,7 @@ func (l *findingCollector) addFindingsOfPromptsWithoutMatchingRule(p *journaledP
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		l.addFindingAndUnmatchedPrompt(m.Prompt, m.Nearest, p.withProcessID(Finding{}))
+		l.addFindingAndUnmatchedPrompt(m.Prompt, m.Nearest, p.withProcessIDAndTime(Finding{}))
 	}
 }
 
@@ -178,7 +178,7 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
-		l.findings = append(l.findings, p.withProcessID(f))
+		l.findings = append(l.findings, p.withProcessIDAndTime(f))
 	}
 	for _, e := range p.entries {
 		if e.Match != nil {
@@ -204,8 +204,8 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 	}
 }
 
-// checkAPICalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
-func (l *findingCollector) checkAPICalls() {
+// addFindingsOfAPICallsThatCannotRun adds S03 and S04 findings for the API: calls that its clients cannot have run.
+func (l *findingCollector) addFindingsOfAPICallsThatCannotRun() {
 	from := len(l.findings)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
@@ -225,7 +225,7 @@ func (l *findingCollector) checkAPICalls() {
 			switch {
 			case c.HasUnknownTool():
 				add(e, missingToolFinding, c.Tool)
-			case c.WasDenied():
+			case c.WasDeniedForLackOfAllowRule():
 				add(e, disallowedToolFinding, c.Tool)
 			case c.IsError && journal.SaysNoFixtureCaseMatched(c.Result):
 				f := noFixtureCaseForCallFinding(c.Tool, c.Result)

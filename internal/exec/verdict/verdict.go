@@ -181,10 +181,10 @@ type findingCollector struct {
 }
 
 func (l *findingCollector) addFinding(p *journaledProcess, id, level, text, advice string) {
-	l.findings = append(l.findings, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
+	l.findings = append(l.findings, p.withProcessIDAndTime(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
-func (p *journaledProcess) withProcessID(f Finding) Finding {
+func (p *journaledProcess) withProcessIDAndTime(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
 	}

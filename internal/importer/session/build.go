@@ -81,7 +81,7 @@ func (b *sessionBuilder) addHook(h Hook) {
 	p.Hooks = append(p.Hooks, h)
 }
 
-func (b *sessionBuilder) currentPrompt(at Place) *Prompt {
+func (b *sessionBuilder) ensureCurrentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
 		b.addPrompt(&Prompt{At: at, TextMissing: true})
 	}
@@ -89,18 +89,18 @@ func (b *sessionBuilder) currentPrompt(at Place) *Prompt {
 }
 
 // addBlocks adds the blocks of m to its message. agent identifies the sub-agent; empty means the main conversation.
-func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agent string) {
+func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agentKey string) {
 	b.addIDs(m.ID)
-	key := agent + "\x00" + m.ID
+	key := agentKey + "\x00" + m.ID
 	msg := b.byMsg[key]
 	if msg == nil || m.ID == "" {
 		msg = &Message{At: at}
 		b.byMsg[key] = msg
-		if agent != "" {
-			a := b.agentFor(agent)
+		if agentKey != "" {
+			a := b.agentFor(agentKey)
 			a.Messages = append(a.Messages, msg)
 		} else {
-			p := b.currentPrompt(at)
+			p := b.ensureCurrentPrompt(at)
 			p.Messages = append(p.Messages, msg)
 		}
 	}
@@ -112,11 +112,11 @@ func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agent string) {
 	}
 }
 
-func (b *sessionBuilder) agentFor(callID string) *Agent {
-	a := b.agents[callID]
+func (b *sessionBuilder) agentFor(agentKey string) *Agent {
+	a := b.agents[agentKey]
 	if a == nil {
 		a = &Agent{}
-		b.agents[callID] = a
+		b.agents[agentKey] = a
 	}
 	return a
 }
@@ -145,7 +145,7 @@ func (b *sessionBuilder) addBlock(at Place, msg *Message, raw wireBlock) {
 }
 
 func (b *sessionBuilder) addFailure(at Place, f Failure) {
-	p := b.currentPrompt(at)
+	p := b.ensureCurrentPrompt(at)
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
 }
 
@@ -216,7 +216,7 @@ func (b *sessionBuilder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-func (b *sessionBuilder) attachResultsAndAgentsToCalls() {
+func (b *sessionBuilder) attachResultsAndDropUnanswered() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
 			c.Result.Raw = b.rawResults[id]
@@ -234,13 +234,13 @@ func (b *sessionBuilder) attachResultsAndAgentsToCalls() {
 	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
 }
 
-// sessions returns the sessions that have an answered prompt; recordings of the same session are merged.
-func (s *sessionSet) sessions() ([]*Session, error) {
+// mergedSessions returns the mergedSessions that have an answered prompt; recordings of the same session are merged.
+func (s *sessionSet) mergedSessions() ([]*Session, error) {
 	var joinedTo []*sessionBuilder
 	joined := map[string]*sessionBuilder{}
 	for _, key := range s.order {
 		b := s.byID[key]
-		b.attachResultsAndAgentsToCalls()
+		b.attachResultsAndDropUnanswered()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
 			first.mergeOtherRecordingOfSession(b)
 			continue

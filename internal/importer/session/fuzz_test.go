@@ -21,7 +21,7 @@ func fuzz(f *testing.F, head string, seeds ...string) {
 			}
 			return
 		}
-		sessions, err := r.sessions()
+		sessions, err := r.resolveSessions()
 		if err != nil {
 			return
 		}

@@ -45,7 +45,7 @@ func Read(files []string, o Options) ([]*Session, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return r.sessions()
+	return r.resolveSessions()
 }
 
 type sessionRecordingReader struct {
@@ -61,14 +61,14 @@ func newSessionRecordingReader(options Options) *sessionRecordingReader {
 	return &sessionRecordingReader{o: options, set: s, traffic: &trafficReader{set: s, reader: history.NewRequestReader(1024), conversations: map[string]*trafficConversation{}}}
 }
 
-func (r *sessionRecordingReader) sessions() ([]*Session, error) {
+func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
 	for _, t := range r.transcripts {
 		if err := t.importLinesOfBranch(r.o.Branch); err != nil {
 			return nil, err
 		}
 	}
 	r.traffic.recordUnretriedFailuresAndAssignAgents()
-	return r.set.sessions()
+	return r.set.mergedSessions()
 }
 
 // withAgentFiles adds the sub-agent files next to each transcript.
@@ -175,7 +175,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 		if tooLong {
 			return &Error{at, errTooLong.Error()}
 		}
-		if l.format = l.detectFormat(at, raw); l.format == nil {
+		if l.format = l.newFormatReader(at, raw); l.format == nil {
 			return &Error{Place{File: at.File}, unknownFormatReason(raw) + expectedFormats}
 		}
 	}
@@ -213,8 +213,9 @@ func unknownFormatReason(raw []byte) string {
 	return "is JSON in an unknown format: "
 }
 
-// detectFormat recognizes the format of a file by its first line; nil means unknown.
-func (r *sessionRecordingReader) detectFormat(at Place, raw []byte) lineFormat {
+// newFormatReader returns a reader for the format that the first line of a file shows; nil means unknown. It also adds the reader
+// of a transcript to r.transcripts.
+func (r *sessionRecordingReader) newFormatReader(at Place, raw []byte) lineFormat {
 	stream := &streamReader{set: r.set, source: "stream"}
 	if raw[0] == '[' {
 		return streamEventArrayReader{stream}

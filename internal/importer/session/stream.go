@@ -33,12 +33,12 @@ type streamEvent struct {
 	APIErrorStatus  int    `json:"api_error_status"`
 	IsError         bool   `json:"is_error"`
 	Timestamp       string
-	HookName        string        `json:"hook_name"`
-	HookEvent       string        `json:"hook_event"`
-	Outcome         string        `json:"outcome"`
-	Request         hostRequest   `json:"request"`
-	ToolUseID       string        `json:"tool_use_id"`
-	ToolUseResult   toolUseResult `json:"tool_use_result"`
+	HookName        string             `json:"hook_name"`
+	HookEvent       string             `json:"hook_event"`
+	Outcome         string             `json:"outcome"`
+	Request         controlRequestBody `json:"request"`
+	ToolUseID       string             `json:"tool_use_id"`
+	ToolUseResult   toolUseResult      `json:"tool_use_result"`
 	Meta            []struct {
 		ID               string `json:"id"`
 		NonExecutionKind string `json:"non_execution_kind"`
@@ -48,7 +48,7 @@ type streamEvent struct {
 	} `json:"permission_denials"`
 }
 
-type hostRequest struct {
+type controlRequestBody struct {
 	Subtype string `json:"subtype"`
 	Input   struct {
 		Event string `json:"hook_event_name"`
@@ -65,13 +65,13 @@ var ignoredEventTypes = [...]string{
 
 func (r *streamReader) parseLine(at Place, raw []byte) error {
 	var ev streamEvent
-	if err := decodeLine(raw, &ev); err != nil {
+	if err := decodeLineLeniently(raw, &ev); err != nil {
 		return err
 	}
 	r.current = cmp.Or(ev.SessionID, r.current)
 	if r.current == "" { // the first frames of a host have no session id
 		if ev.Type == "user" && ev.Message != nil {
-			r.pending = append(r.pending, newTypedPrompt(at, ev.Message))
+			r.pending = append(r.pending, newPromptFromMessage(at, ev.Message))
 		}
 		return nil
 	}
@@ -155,7 +155,7 @@ func (b *sessionBuilder) setHTTPStatusOfLastFailure(httpStatus int) {
 	}
 }
 
-func newTypedPrompt(at Place, m *wireMessage) *Prompt {
+func newPromptFromMessage(at Place, m *wireMessage) *Prompt {
 	text, other := m.Content.plainText()
 	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
@@ -169,7 +169,7 @@ func (b *sessionBuilder) addUserEvent(at Place, ev *streamEvent) {
 		}
 		return
 	}
-	p := newTypedPrompt(at, ev.Message)
+	p := newPromptFromMessage(at, ev.Message)
 	if ev.ParentToolUseID != "" {
 		b.agentFor(ev.ParentToolUseID).Prompt = p.Text
 		return
@@ -207,7 +207,7 @@ type objectWrappedFrameReader struct{ *streamReader }
 func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {
 	frame := frameInTapeLine(raw)
 	if frame == nil {
-		return decodeLine(raw, &struct{}{}) // a header or a note only has to be valid JSON
+		return decodeLineLeniently(raw, &struct{}{}) // a header or a note only has to be valid JSON
 	}
 	return r.streamReader.parseLine(at, frame)
 }

@@ -173,7 +173,7 @@ var ignoredLineTypes = [...]string{
 
 func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	var l transcriptLine
-	if err := decodeLine(raw, &l); err != nil {
+	if err := decodeLineLeniently(raw, &l); err != nil {
 		return err
 	}
 	if l.UUID != "" {
@@ -228,8 +228,8 @@ func (t *transcriptReader) intern(text string) string {
 	return text
 }
 
-// decodeLine parses a line; members of an unexpected type are skipped.
-func decodeLine(raw []byte, target any) error {
+// decodeLineLeniently parses a line; members of an unexpected type are skipped.
+func decodeLineLeniently(raw []byte, target any) error {
 	err := json.Unmarshal(raw, target)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return errors.New("not valid JSON: " + syntax.Error())
@@ -330,9 +330,9 @@ func (b *sessionBuilder) addMainConversationLine(mainLine *conversationLine) {
 	}
 }
 
-func (b *sessionBuilder) addAssistantLine(n *conversationLine, agent string) {
+func (b *sessionBuilder) addAssistantLine(n *conversationLine, agentKey string) {
 	l := n.line
-	b.addModelMessageOrFailure(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
+	b.addModelMessageOrFailure(n.at, l.Message, agentKey, l.IsAPIError, l.APIErrorStatus)
 }
 
 // addModelMessageOrFailure adds a message of the model. If hasRequestFailed is true, the CLI wrote the message because

@@ -166,8 +166,8 @@ func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
 	return problems
 }
 
-// knownDifferenceReason returns the reason for a known difference of a call; empty means that none is known.
-func (f *File) knownDifferenceReason(groupName string, call *Call) (reason string) {
+// useKnownDecision marks the known decision about a call as used and returns its reason; empty means that there is none.
+func (f *File) useKnownDecision(groupName string, call *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == groupName) && k.Call == call.CommandOrNameAndInput() {
 			k.used = true

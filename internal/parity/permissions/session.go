@@ -125,8 +125,8 @@ type toolContentBlock struct {
 	Content   json.RawMessage `json:"content"`
 }
 
-// ReadOutcomes returns the outcomes of the calls of a session, in order.
-func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
+// ReadOutcomes returns the outcomes of the first callCount calls of a session, in order.
+func ReadOutcomes(rec *parity.Recording, callCount int) []Outcome {
 	var order []string
 	found := map[string]Outcome{}
 	if len(rec.Runs) > 0 {
@@ -137,7 +137,7 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 			}
 		}
 	}
-	all := make([]Outcome, calls)
+	all := make([]Outcome, callCount)
 	for i := range all {
 		all[i] = Outcome{Missing: missingDecisionReason(rec)}
 		if i < len(order) {

@@ -232,7 +232,7 @@ type apiTLSReverseProxy struct {
 
 // listenTLS forwards requests from loopback port 443 to backend. It writes the certificate that clients must trust to caFile.
 func listenTLS(backend *url.URL, caFile string) (*apiTLSReverseProxy, error) {
-	cert, ca, err := newCertificate()
+	cert, ca, err := newCertificateAndCA()
 	if err != nil {
 		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
@@ -260,8 +260,8 @@ func (f *apiTLSReverseProxy) Close() error {
 	return err
 }
 
-// newCertificate returns a certificate for [apiHost] and, in PEM, the certificate of the authority that signed it.
-func newCertificate() (tls.Certificate, []byte, error) {
+// newCertificateAndCA returns a certificate for [apiHost] and, in PEM, the certificate of the authority that signed it.
+func newCertificateAndCA() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -107,8 +107,8 @@ func ServeJob(ctx context.Context, s *process.System) error {
 var ErrNotIsolated = errors.New("the system does not allow separate network namespaces")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
-// started are killed. words are the arguments with which job.Executable calls [ServeJob].
-func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
+// started are killed. serveArgs are the arguments with which job.Executable calls [ServeJob].
+func PlayIsolated(ctx context.Context, s *process.System, job *Job, serveArgs ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -116,7 +116,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	const most = 512 << 20
 	limit := time.Duration(len(job.Lanes)*max(1, len(job.Case.Runs)))*(job.Timeout+5*time.Second) + 30*time.Second
-	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Executable, Args: words, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Executable, Args: serveArgs, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
 	if err != nil {
 		return nil, errors.Join(ErrNotIsolated, err)
 	}

@@ -20,7 +20,7 @@ import (
 // executeRunOfCase executes one run. It returns false if the remaining runs cannot be executed.
 func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseRun) (canExecuteNextRun bool) {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
-	args, err := p.arguments(r.Args)
+	args, err := p.argumentsWithMCPConfig(r.Args)
 	if err != nil {
 		p.addProblem("start", err.Error())
 		return false
@@ -41,7 +41,7 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", cmp.Or(p.Program, "the double"), p.Timeout))
 	}
 	exit, ended := child.Exit()
-	out.waitForRestOfOutput(ctx)
+	out.waitBrieflyForOutputEnd(ctx)
 	child.Stop(ctx)
 	<-out.done
 	if !ended {
@@ -54,8 +54,9 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 	return ended
 }
 
-// arguments returns the arguments of a run, preceded by the options for the MCP servers of the case.
-func (p *caseRunOfProgram) arguments(given []string) ([]string, error) {
+// argumentsWithMCPConfig returns the command line of a run, preceded by the options for the MCP servers of the case. $CWD and
+// $HOME are replaced by the directories of the run.
+func (p *caseRunOfProgram) argumentsWithMCPConfig(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
 	if p.Case.MCP != nil && !command {
@@ -117,8 +118,8 @@ func (o *programOutput) text() string {
 	return strings.Join(o.lines, "")
 }
 
-// waitForRestOfOutput waits at most 200 ms for the rest of the output.
-func (o *programOutput) waitForRestOfOutput(ctx context.Context) {
+// waitBrieflyForOutputEnd waits at most 200 ms for the rest of the output.
+func (o *programOutput) waitBrieflyForOutputEnd(ctx context.Context) {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
@@ -174,12 +175,12 @@ func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Pro
 		}
 	}
 	if r.Steps[len(r.Steps)-1].Verb == "signal" { // let the signal take effect before stdin ends
-		out.waitForRestOfOutput(ctx)
+		out.waitBrieflyForOutputEnd(ctx)
 	}
 	return ""
 }
 
-func stringField(line, path string) (value string, ok bool) {
+func fieldAsText(line, path string) (value string, ok bool) {
 	var v any
 	if json.Unmarshal([]byte(line), &v) != nil {
 		return "", false
@@ -230,15 +231,15 @@ func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missi
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
-		if step.Verb == "request" && !h.waitForMatchingEvent("control_response", "response.request_id="+id) {
+		if step.Verb == "request" && !h.receiveMatchingEvent("control_response", "response.request_id="+id) {
 			return "no answer to " + text
 		}
 	case "wait":
-		if !h.waitForMatchingEvent(text, step.Where...) {
+		if !h.receiveMatchingEvent(text, step.Where...) {
 			return "no " + text + " " + strings.Join(step.Where, " ")
 		}
 	case "allow", "deny":
-		if !h.waitForMatchingEvent("control_request/can_use_tool") {
+		if !h.receiveMatchingEvent("control_request/can_use_tool") {
 			return "claude requested no permission within the time limit"
 		}
 		h.respondToLastReceivedRequest(h.permissionResponseBody(step.Verb, text))
@@ -265,7 +266,7 @@ func (h *dialogueHost) denyRequestsUntilResult() bool {
 		if !ok {
 			return false
 		}
-		id, asks := stringField(line, "request_id")
+		id, asks := fieldAsText(line, "request_id")
 		if !asks {
 			return true
 		}
@@ -300,14 +301,14 @@ func (h *dialogueHost) send(v any) {
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-func (h *dialogueHost) waitForMatchingEvent(kindPrefix string, fieldConditions ...string) (hasArrived bool) {
+func (h *dialogueHost) receiveMatchingEvent(kindPrefix string, fieldConditions ...string) (hasArrived bool) {
 	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOfRecordedEvent(json.RawMessage(line)), kindPrefix) {
 			return false
 		}
 		for _, w := range fieldConditions {
 			path, want, _ := strings.Cut(w, "=")
-			if got, _ := stringField(line, path); got != want {
+			if got, _ := fieldAsText(line, path); got != want {
 				return false
 			}
 		}
@@ -317,14 +318,14 @@ func (h *dialogueHost) waitForMatchingEvent(kindPrefix string, fieldConditions .
 	if !ok {
 		return false
 	}
-	if id, ok := stringField(line, "task_id"); ok {
+	if id, ok := fieldAsText(line, "task_id"); ok {
 		h.taskID = id
 	}
-	if id, asks := stringField(line, "request_id"); asks {
+	if id, asks := fieldAsText(line, "request_id"); asks {
 		h.requestID = id
-		input, _ := stringField(line, "request.input")
+		input, _ := fieldAsText(line, "request.input")
 		h.input = json.RawMessage(input)
-		h.mcpMessageID, _ = stringField(line, "request.message.id")
+		h.mcpMessageID, _ = fieldAsText(line, "request.message.id")
 	}
 	return true
 }

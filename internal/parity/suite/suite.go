@@ -157,7 +157,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	defer r.mu.Unlock()
 	r.known.MarkKnownDifferencesOfCase(c.Name, c.File, r.Right.Version, v.Differences)
 	v.SetStatusFromDifferences()
-	if refusal := parity.CommonRefusal(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
+	if refusal := parity.RefusalByBothPrograms(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
 	if previous.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
@@ -179,7 +179,7 @@ func (res *Result) Write(f ReportOptions, s *process.System) error {
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
 	_, err := io.WriteString(s.Stdout, res.Normal)
-	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
+	return errors.Join(err, f.writeFiles(&res.Report), res.WriteText(s.Stdout))
 }
 
 func writeReportFile(name string, data []byte) error {
@@ -351,7 +351,7 @@ func (d *DecisionReport) Write(f ReportOptions, s *process.System) error {
 	if d.Unreadable.Err() != nil {
 		return nil
 	}
-	return errors.Join(f.write(&d.CallVerdictsReport), d.WriteText(s.Stdout))
+	return errors.Join(f.writeFiles(&d.CallVerdictsReport), d.WriteText(s.Stdout))
 }
 
 type report interface {
@@ -359,7 +359,7 @@ type report interface {
 	JUnit(w io.Writer) error
 }
 
-func (f ReportOptions) write(r report) (err error) {
+func (f ReportOptions) writeFiles(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()
 		err = errors.Join(failed, writeReportFile(f.JSON, raw))

@@ -137,7 +137,7 @@ func parseEntry(line []byte) (Entry, error) {
 		line = rest
 	}
 	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero if the time is invalid
-	body := e.newBody()
+	body := e.allocateBody()
 	if body == nil {
 		if !json.Valid(line) {
 			return Entry{}, ErrIncompleteLine
@@ -200,8 +200,8 @@ var lineFieldIndexByJSONName = sync.OnceValue(func() map[string]int {
 	return places
 })
 
-// newBody allocates the field for a line type; nil means unknown type.
-func (e *Entry) newBody() any {
+// allocateBody sets the field of the entry for its line type to a new value, and returns it; nil means unknown type.
+func (e *Entry) allocateBody() any {
 	i, known := lineFieldIndexByJSONName()[e.Type]
 	if !known {
 		return nil

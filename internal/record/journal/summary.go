@@ -173,7 +173,7 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 	setInLazyMap(&s.requests, by, this)
 	for _, c := range q.Calls {
 		s.run.AddCall(c.Tool, c.Input)
-		if server, tool, ok := c.serverTool(); ok {
+		if server, tool, ok := c.reachedServerTool(); ok {
 			s.run.AddServerCall(server, tool)
 		}
 	}
@@ -206,11 +206,11 @@ func (q Request) Failed() bool {
 	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
 }
 
-// serverTool returns the server and the tool of a call to an MCP server. ok is false for other calls, and for calls that
+// reachedServerTool returns the server and the tool of a call to an MCP server. ok is false for other calls, and for calls that
 // did not reach the server.
-func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
+func (c *ExecutedCall) reachedServerTool() (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
-	if !ok || c.HasUnknownTool() || c.WasDenied() {
+	if !ok || c.HasUnknownTool() || c.WasDeniedForLackOfAllowRule() {
 		return "", "", false
 	}
 	return strings.Cut(name, "__")
@@ -221,9 +221,9 @@ func (c *ExecutedCall) HasUnknownTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// WasDenied reports whether Claude Code denied the call because nothing allowed it. It does not recognize calls that a
-// permission rule denied.
-func (c *ExecutedCall) WasDenied() bool {
+// WasDeniedForLackOfAllowRule reports whether Claude Code denied the call because nothing allowed it. It does not recognize
+// calls that a permission rule denied.
+func (c *ExecutedCall) WasDeniedForLackOfAllowRule() bool {
 	if !c.IsError {
 		return false
 	}

@@ -82,7 +82,7 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 }
 
 func longestAlphanumericRun(keywordText string) string {
-	parts := strings.FieldsFunc(keywordText, func(r rune) bool { return !isLetterOrDigit(byte(r)) || r == '_' })
+	parts := strings.FieldsFunc(keywordText, func(r rune) bool { return !isIdentifierByte(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
 }
 
@@ -91,8 +91,8 @@ const (
 	gitleaksPatternAfterKeywords  = `)(?:[ \t\w.-]{0,20})`
 )
 
-// contextLength returns how many bytes before and after a keyword are searched for a secret.
-func (g keywordContextCheck) contextLength() (before, after int) {
+// searchRange returns how many bytes before and after a keyword are searched for a secret.
+func (g keywordContextCheck) searchRange() (before, after int) {
 	switch g {
 	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseName, precheckAssignedValueIsQuoted:
 		return 80, 240
@@ -115,7 +115,7 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 	case precheckAssignedValueIsQuoted:
 		return hasQuotedAssignmentAfterKeyword(rest)
 	case precheckKeywordInCommandFlag:
-		for keywordStart > 0 && (isLetterOrDigit(text[keywordStart-1]) || text[keywordStart-1] == '-') {
+		for keywordStart > 0 && (isIdentifierByte(text[keywordStart-1]) || text[keywordStart-1] == '-') {
 			keywordStart--
 		}
 		return text[keywordStart] == '-'
@@ -138,7 +138,7 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 		return n+keywordEnd-keywordStart >= shortestPart && n < len(rest) && rest[n] == '.'
 	case precheckLongWordAfterKeyword:
 		const length = 23 // maximum length, without the byte by which the keyword was extended
-		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isLetterOrDigit(byte(r)) })
+		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isIdentifierByte(byte(r)) })
 	default:
 		return true
 	}
@@ -180,7 +180,7 @@ func assignmentSignOffset(textAfterKeyword string) int {
 		switch c := textAfterKeyword[i]; {
 		case strings.IndexByte("=>:|?,", c) >= 0:
 			return i
-		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isLetterOrDigit(c):
+		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isIdentifierByte(c):
 			return -1
 		}
 	}

@@ -89,7 +89,7 @@ func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 		if spans == nil {
 			spans = map[int][][2]int{}
 		}
-		before, behind := k.precheck.contextLength()
+		before, behind := k.precheck.searchRange()
 		n, from, to := k.rule, max(start-before, 0), min(end+behind, len(text))
 		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
 			list[len(list)-1][1] = max(to, list[len(list)-1][1])
@@ -194,7 +194,7 @@ const gitleaksPatternOfNameBeforeKeyword = `(?i)[\w.-]{0,50}?`
 func startOfNameContaining(text string, keywordStart int) int {
 	const longest = 50
 	from := keywordStart
-	for from > 0 && keywordStart-from < longest && (isLetterOrDigit(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
+	for from > 0 && keywordStart-from < longest && (isIdentifierByte(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
 		from--
 	}
 	return from

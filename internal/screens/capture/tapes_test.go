@@ -21,7 +21,7 @@ func TestTapes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := scenarios.Parse(name+".toml", []byte(tp.Scenario), scenarios.LoadOptions{ReadFile: diag.ReadFile}); err != nil {
+		if _, err := scenarios.Parse(name+".toml", []byte(tp.Scenario), scenarios.LoadOptions{ReadFile: diag.ReadRegularFile}); err != nil {
 			t.Errorf("%s: the scenario: %v", name, err)
 		}
 		if tp.Doc == "" || !slices.ContainsFunc(tp.Steps, func(s tape.Step) bool { return s.Snapshot != "" }) {

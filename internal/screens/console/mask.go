@@ -30,7 +30,7 @@ func (m *secretMask) addFragmentsToMask(secret string) {
 	}
 }
 
-func (m *secretMask) secretBytes(text string) []bool {
+func (m *secretMask) findAndLearnSecrets(text string) []bool {
 	secret := make([]bool, len(text))
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -52,7 +52,7 @@ func (m *secretMask) secretBytes(text string) []bool {
 }
 
 func (m *secretMask) maskText(text string) string {
-	secret := m.secretBytes(text)
+	secret := m.findAndLearnSecrets(text)
 	var b strings.Builder
 	for i, r := range text {
 		if secret[i] {
@@ -74,7 +74,7 @@ func (m *secretMask) maskScreen(s emulator.Screen) emulator.Screen {
 			b.WriteByte('\n')
 		}
 	}
-	secret, at := m.secretBytes(b.String()), 0
+	secret, at := m.findAndLearnSecrets(b.String()), 0
 	for _, row := range s.Cells {
 		for i, c := range row {
 			if secret[at] {

@@ -31,7 +31,7 @@ func (r *Playback) performStep(ctx context.Context, s *Step) error {
 		err = r.takePage(ctx, s)
 	}
 	if err == nil && s.Exit != nil {
-		err = r.awaitExit(ctx, s)
+		err = r.awaitExpectedExit(ctx, s)
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 
 func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	if s.Type != "" {
-		if err := r.typeText(ctx, s.Type); err != nil {
+		if err := r.typeTextAndAwaitEcho(ctx, s.Type); err != nil {
 			return err
 		}
 	}
@@ -122,8 +122,8 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	return nil
 }
 
-func (r *Playback) pressKey(ctx context.Context, key string, quiet, limit time.Duration) error {
-	if err := r.sendInputToProgram(key); err != nil {
+func (r *Playback) pressKey(ctx context.Context, sequence string, quiet, limit time.Duration) error {
+	if err := r.sendInputToProgram(sequence); err != nil {
 		return err
 	}
 	return r.waitUntilQuiet(ctx, quiet, limit)
@@ -144,7 +144,7 @@ func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step)
 	return tapeError("found no option that begins with " + backquote(step.Select))
 }
 
-func (r *Playback) typeText(ctx context.Context, text string) error {
+func (r *Playback) typeTextAndAwaitEcho(ctx context.Context, text string) error {
 	const most = 20 // maximum number of runes; a longer echo may be wrapped
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]
@@ -183,7 +183,7 @@ func (r *Playback) takePage(ctx context.Context, s *Step) error {
 	return r.Page(page)
 }
 
-func (r *Playback) awaitExit(ctx context.Context, s *Step) error {
+func (r *Playback) awaitExpectedExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):

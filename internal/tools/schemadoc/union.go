@@ -10,15 +10,15 @@ import (
 )
 
 // generate returns the two outputs of a format, by path: the JSON Schema and the reference page. There are two kinds of
-// formats. If head is empty, a file is one table. Otherwise a file is a list of lines: the type head has the keys of every
-// line, and each field of the root is one type of line.
-func (f *fileFormat) generate(head string, outputs [2]string) (map[string][]byte, error) {
+// formats. If headType is empty, a file is one table. Otherwise a file is a list of lines: the type headType has the keys of
+// every line, and each field of the root is one type of line.
+func (f *fileFormat) generate(headType string, outputs [2]string) (map[string][]byte, error) {
 	doc := object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + filepath.Base(outputs[0])}, {"title", f.root}}
 	var page string
-	if head == "" {
+	if headType == "" {
 		doc, page = append(doc, f.tableSchema(f.root)...), f.referencePage()
 	} else {
-		doc, page = append(doc, keyAndValue{"oneOf", f.lineSchemas(head)}), f.referencePageOfLineFormat(head)
+		doc, page = append(doc, keyAndValue{"oneOf", f.lineSchemas(headType)}), f.referencePageOfLineFormat(headType)
 	}
 	var defs object
 	for _, name := range f.order[1:] {
@@ -41,10 +41,10 @@ func (f *fileFormat) lineNamesAndTypes() (lineNames, goTypes []string) {
 
 // lineSchemas returns the JSON Schema of each type of line. Unknown types are refused. Unknown keys are allowed, because
 // later versions may add keys.
-func (f *fileFormat) lineSchemas(head string) (schemas []object) {
+func (f *fileFormat) lineSchemas(headType string) (schemas []object) {
 	names, types := f.lineNamesAndTypes()
 	for i, name := range names {
-		properties, required := f.propertySchemas(append(f.fieldsOfStructType(head), f.fieldsOfStructType(types[i])...))
+		properties, required := f.propertySchemas(append(f.fieldsOfStructType(headType), f.fieldsOfStructType(types[i])...))
 		for k := range properties {
 			if properties[k].key == "type" {
 				properties[k].value = object{{"const", name}}
@@ -74,13 +74,13 @@ func (f *fileFormat) referencePageOfLineFormat(commonFieldsType string) string {
 
 // describeLine returns the doc comment of a type of line as a sentence about lines: "Prompt is a prompt" becomes
 // "A `prompt` line records a prompt".
-func (f *fileFormat) describeLine(line, name string) string {
-	doc := strings.Join(strings.Fields(f.docs[name]), " ")
+func (f *fileFormat) describeLine(line, goType string) string {
+	doc := strings.Join(strings.Fields(f.docs[goType]), " ")
 	article := "A"
 	if strings.Contains("aeiou", line[:1]) || strings.HasPrefix(line, "mcp") {
 		article = "An"
 	}
-	rest := strings.TrimPrefix(doc, name)
+	rest := strings.TrimPrefix(doc, goType)
 	if object, ok := strings.CutPrefix(rest, " is "); ok {
 		rest = " records " + object
 	}

@@ -60,11 +60,12 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 			result, err = runWithProgress(w.progressQueue, onProgress, send)
 		}
 	}
-	return result, c.callError(ctx, err)
+	return result, c.markLossAndConvertError(ctx, err)
 }
 
-// callError converts a call's error: it marks a broken connection as lost and returns the cause if ctx was cancelled.
-func (c *Conn) callError(ctx context.Context, err error) error {
+// markLossAndConvertError converts a call's error. It also marks a broken connection as lost. If ctx was cancelled, it returns
+// the cause.
+func (c *Conn) markLossAndConvertError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.IsRemote() {
 		c.MarkConnectionLost()
 	}

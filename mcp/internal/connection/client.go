@@ -89,7 +89,7 @@ func (l *client) sendRequest(ctx context.Context, method string, params plainjso
 		meta = append(meta, l.requestMetadata...)
 	}
 	if len(meta) > 0 {
-		fields = fields.With("_meta", meta.Raw())
+		fields = fields.Set("_meta", meta.Raw())
 	}
 	if len(fields) > 0 {
 		req.Params = fields

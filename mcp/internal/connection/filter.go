@@ -75,9 +75,9 @@ func (r *messageReader) readLine() error {
 	}
 }
 
-// nextMessage reads a line and returns its message, which is valid until the next call; nil means that the line is not
+// messageInNextLine reads a line and returns its message, which is valid until the next call; nil means that the line is not
 // a message. A message that is returned with an error is the last one of the stream.
-func (r *messageReader) nextMessage() (message []byte, err error) {
+func (r *messageReader) messageInNextLine() (message []byte, err error) {
 	r.line.reset()
 	err = r.readLine()
 	trimmed := bytes.TrimSpace(r.line.kept)

@@ -46,7 +46,7 @@ func readMessages(r *messageReader) (messages, failed string, err error) {
 	waiting := waitingRequests(r.transport)
 	for err == nil {
 		var message []byte
-		if message, err = r.nextMessage(); message != nil {
+		if message, err = r.messageInNextLine(); message != nil {
 			messages += string(message) + "\n"
 		}
 	}
@@ -109,7 +109,7 @@ func FuzzFilter(f *testing.F) {
 		const limit = 64
 		r := testReader(bytes.NewReader(in), limit)
 		for {
-			message, err := r.nextMessage()
+			message, err := r.messageInNextLine()
 			if message != nil && (!json.Valid(message) || message[0] != '{' || len(message) > limit) {
 				t.Errorf("%q came through", message)
 			}

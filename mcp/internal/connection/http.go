@@ -225,16 +225,16 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		err = t.errorAfterStreamEndedWithoutAnswer(ctx)
+		err = t.awaitErrorAfterStreamEnd(ctx)
 	case errors.Is(err, ErrUnreadable) && req.Method == string(wire.MethodSubscriptionsListen):
 		t.markEnded(LostUnreadable)
 	}
 	return resp, err
 }
 
-// errorAfterStreamEndedWithoutAnswer returns the error of a request whose stream ended without an answer. After a tool call, it
+// awaitErrorAfterStreamEnd returns the error of a request whose stream ended without an answer. After a tool call, it
 // waits until ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
-func (t *httpTransport) errorAfterStreamEndedWithoutAnswer(ctx context.Context) error {
+func (t *httpTransport) awaitErrorAfterStreamEnd(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
 	}
@@ -290,7 +290,7 @@ type eventStream struct {
 	id          string // id of the request; empty means the GET stream
 	isHandshake bool   // events that cannot be parsed are skipped, as in the real CLI until it is connected
 	lastEventID string
-	retry       time.Duration // pause that the server asked for; 0 means none
+	retry       time.Duration // firstPause that the server asked for; 0 means none
 }
 
 // requestStream sends a GET request for the stream, or for the rest of it. A nil body means that the request failed.

@@ -160,7 +160,7 @@ func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	var d wire.DiscoverResult
 	var defect string
 	members, _ := plainjson.Parse(result) // empty if result is not an object
-	switch err := json.Unmarshal(members.Without("ttlMs", "cacheScope").Raw(), &d); {
+	switch err := json.Unmarshal(members.Delete("ttlMs", "cacheScope").Raw(), &d); {
 	case err != nil:
 		defect = "cannot be read: " + err.Error()
 	case !plainjson.IsSet(plainjson.DecodeOrZero[struct{ Capabilities json.RawMessage }](result).Capabilities):

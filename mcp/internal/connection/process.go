@@ -55,7 +55,7 @@ type process struct {
 func (p *process) StartReading(ctx context.Context) error {
 	go func() { // returns at the end of the output
 		for {
-			message, err := p.messages.nextMessage()
+			message, err := p.messages.messageInNextLine()
 			if message != nil {
 				p.handleMessage(ctx, message)
 			}

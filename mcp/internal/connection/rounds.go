@@ -63,12 +63,12 @@ func (r *inputRequestRepetition) nextParams(ctx context.Context, result json.Raw
 	}
 	params := slices.Clone(r.firstParams)
 	if answers != nil {
-		params = params.With("inputResponses", answers)
+		params = params.Set("inputResponses", answers)
 	} else if !Sleep(ctx, pauseBeforeRetryWithoutQuestions) {
 		return nil, context.Cause(ctx)
 	}
 	if q.State != nil {
-		params = params.With("requestState", q.State)
+		params = params.Set("requestState", q.State)
 	}
 	return params, nil
 }

@@ -79,7 +79,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)
-	resp, err := t.sendWithHeaders(ctx, req, headers)
+	resp, err := t.sendWithSameOriginHeaders(ctx, req, headers)
 	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.serverOrigin; err == nil && isAuthRefusal(resp) && isRenewed {
 		resp, err = t.renewHeadersAndSendAgain(ctx, req, resp, headers)
 	}
@@ -121,7 +121,7 @@ func isAuthRefusal(resp *http.Response) bool {
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-func (t *roundTripper) sendWithHeaders(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
+func (t *roundTripper) sendWithSameOriginHeaders(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
 	req.Header.Set("User-Agent", t.userAgent)
 	req.Header.Set("Accept-Encoding", "identity")
@@ -160,5 +160,5 @@ func (t *roundTripper) renewHeadersAndSendAgain(ctx context.Context, req *http.R
 			return nil, err
 		}
 	}
-	return t.sendWithHeaders(ctx, again, headers)
+	return t.sendWithSameOriginHeaders(ctx, again, headers)
 }

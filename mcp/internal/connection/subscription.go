@@ -22,7 +22,7 @@ type subscription struct {
 	// onResumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	onResumed        func()
 	debug            DebugLog
-	firstReopenPause time.Duration // pause before the first attempt to reopen the stream
+	firstReopenPause time.Duration // firstPause before the first attempt to reopen the stream
 	ackTimeout       time.Duration // how long an acknowledgement may take
 
 	acknowledged  chan struct{} // holds a token after the server has acknowledged the subscription
@@ -47,15 +47,15 @@ var (
 	errFilterChanged               = errors.New("the subscription changed")
 )
 
-// newSubscription returns a subscription to the lists whose changes the server announces. pause is the first pause before the
-// stream is reopened; 0 means reopenPause. connect is the connect timeout.
-func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
+// newSubscription returns a subscription to the lists whose changes the server announces. firstPause precedes the first
+// reopening of the stream; 0 means reopenPause. A share of connectTimeout bounds the wait for the acknowledgement.
+func newSubscription(capabilities json.RawMessage, firstPause, connectTimeout time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
 	}
 	declared := plainjson.DecodeOrZero[struct{ Tools, Prompts, Resources list }](capabilities)
 	s := &subscription{
-		firstReopenPause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShareOfConnectTimeout),
+		firstReopenPause: cmp.Or(firstPause, reopenPause), ackTimeout: time.Duration(float64(connectTimeout) * ackTimeoutShareOfConnectTimeout),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
 	s.filter.ToolsListChanged = declared.Tools.Changed
@@ -65,8 +65,8 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 }
 
 // keepStreamOpen keeps the stream open until ctx ends. If it breaks too often, it stays closed until the filter
-// changes. onSettled is called once, after the first attempt; acknowledged reports whether the server confirmed it.
-func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknowledged bool)) {
+// changes. onFirstOutcome is called once, after the first attempt; acknowledged reports whether the server confirmed it.
+func (s *subscription) keepStreamOpen(ctx context.Context, onFirstOutcome func(acknowledged bool)) {
 	var opened bool
 	var first sync.Once
 	onAck := func() {
@@ -74,11 +74,11 @@ func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknow
 			s.onResumed()
 		}
 		opened = true
-		first.Do(func() { onSettled(true) })
+		first.Do(func() { onFirstOutcome(true) })
 	}
 	for reopened := 0; ctx.Err() == nil; reopened++ {
 		err := s.openStreamOnceUntilItEnds(ctx, onAck)
-		first.Do(func() { onSettled(false) })
+		first.Do(func() { onFirstOutcome(false) })
 		if errors.Is(err, errFilterChanged) {
 			reopened = -1
 		} else if ctx.Err() == nil {

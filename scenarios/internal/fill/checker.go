@@ -41,8 +41,8 @@ func (c *Checker) Hintf(hint, format string, args ...any) {
 	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
-// CheckCondition compiles the condition src, the value of the key `when` in the TOML table that Path leads to.
-func (c *Checker) CheckCondition(src string) {
+// CompileCondition compiles the condition src, the value of the key `when` in the TOML table that Path leads to.
+func (c *Checker) CompileCondition(src string) {
 	if src == "" {
 		return
 	}
@@ -59,8 +59,8 @@ func (c *Checker) CheckCondition(src string) {
 	c.Library.recordUsedVariables(src)
 }
 
-// CheckTemplate compiles the template src, which is the string at Path.
-func (c *Checker) CheckTemplate(src string) {
+// CompileTemplate compiles the template src, which is the string at Path.
+func (c *Checker) CompileTemplate(src string) {
 	if !c.Source.Templates || !eval.HasTemplate(src) {
 		return
 	}
@@ -85,8 +85,8 @@ func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
 	}
 }
 
-// CheckData compiles the templates in a JSON value and reads the files that it refers to.
-func (c *Checker) CheckData(raw json.RawMessage) {
+// CompileJSONValue compiles the templates in a JSON value and reads the files that it refers to.
+func (c *Checker) CompileJSONValue(raw json.RawMessage) {
 	if !mayContainTemplateOrFile(raw, c.Source.Templates) {
 		return
 	}
@@ -97,7 +97,7 @@ func (c *Checker) CheckData(raw json.RawMessage) {
 func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
 	switch v.Kind {
 	case diag.KindString:
-		c.CheckTemplate(v.Text)
+		c.CompileTemplate(v.Text)
 	case diag.KindArray:
 		for i, item := range v.Items() {
 			c.WithPathExtendedBy(i, func() { c.compileTemplatesAndReadFiles(item) })

@@ -21,7 +21,7 @@ type ExpressionLibrary struct {
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // which variables of [ExpressionLibrary.UsesVariable] occur in a compiled expression
+	used       map[string]bool           // which variables of [ExpressionLibrary.UsesTrackedVariable] occur in a compiled expression
 }
 
 type expressionKey struct {
@@ -47,16 +47,17 @@ func (l *ExpressionLibrary) recordUsedVariables(expression string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use name: one of [VariableNamesChangingBetweenRequests], or "results".
-func (l *ExpressionLibrary) UsesVariable(name string) bool { return l.used[name] }
+// UsesTrackedVariable reports whether a compiled expression may use name: one of [VariableNamesChangingBetweenRequests],
+// or "results". For other variables it returns false, because their use is not recorded.
+func (l *ExpressionLibrary) UsesTrackedVariable(name string) bool { return l.used[name] }
 
 // VariableNamesChangingBetweenRequests returns the variables that may differ between two requests with the same history.
 func VariableNamesChangingBetweenRequests() []string {
-	return append(RequestVariables(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
+	return append(RequestPropertyVariables(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }
 
-// RequestVariables returns the variables that describe the request itself.
-func RequestVariables() []string {
+// RequestPropertyVariables returns the names of the variables that describe the request itself, such as max_tokens.
+func RequestPropertyVariables() []string {
 	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
@@ -107,8 +108,8 @@ func referencedFileName(scenarioValue diag.Value) (fileName string, isReference 
 	return name.Text, ok && name.Kind == diag.KindString
 }
 
-// Decode decodes JSON for expressions. Integers become int, and other numbers become float64. Invalid JSON becomes nil.
-func Decode(raw json.RawMessage) any {
+// DecodeExpressionValue decodes JSON for expressions. Integers become int, and other numbers become float64. Invalid JSON becomes nil.
+func DecodeExpressionValue(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {
 		return nil

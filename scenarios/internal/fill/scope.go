@@ -105,7 +105,7 @@ func (s *Scope) InheritGroups(groups map[string]string) {
 }
 
 // Fork returns a copy of the scope. The original and the copy share only Match.
-func (s *Scope) Fork() (independentCopy *Scope) {
+func (s *Scope) Fork() (copySharingMatch *Scope) {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)
 	return &n

@@ -45,7 +45,7 @@ func Read(data []byte) (any, error) {
 			return nil, m.err
 		case op == '.':
 			return m.pop(), m.err
-		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemo(op) && !m.executeObjectOpcode(op):
+		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemoOrPop(op) && !m.executeObjectOpcode(op):
 			m.fail(errors.New("unknown opcode"))
 		}
 		if m.err != nil {
@@ -164,7 +164,7 @@ func (m *reader) appendItems(items []any) {
 	}
 }
 
-func (m *reader) executeMemo(op uint64) bool {
+func (m *reader) executeMemoOrPop(op uint64) bool {
 	switch op {
 	case '0':
 		m.pop()
@@ -176,16 +176,16 @@ func (m *reader) executeMemo(op uint64) bool {
 		}
 		m.memo[uint64(len(m.memo))] = m.top()
 	case 'h':
-		m.getMemo(m.readUint(1))
+		m.pushMemo(m.readUint(1))
 	case 'j':
-		m.getMemo(m.readUint(4))
+		m.pushMemo(m.readUint(4))
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *reader) getMemo(n uint64) {
+func (m *reader) pushMemo(n uint64) {
 	v, ok := m.memo[n]
 	if !ok {
 		m.fail(errStackUnderflow)

@@ -34,9 +34,9 @@ func main() {
 	}
 }
 
-func generateRules(file string) error {
+func generateRules(configFile string) error {
 	var c gitleaksConfig
-	if _, err := toml.DecodeFile(file, &c); err != nil {
+	if _, err := toml.DecodeFile(configFile, &c); err != nil {
 		return err
 	}
 	var b strings.Builder
