@@ -124,7 +124,7 @@ type ElicitRequest struct {
 	Schema          json.RawMessage // requestedSchema; nil means none
 	// URL is a page that the user is asked to open; empty means a form. ID is the server's elicitationId.
 	URL, ID string
-	Params  json.RawMessage // listKinds parameters as the server sent them
+	Params  json.RawMessage // all parameters as the server sent them
 }
 
 // ElicitAnswer is the user's answer. The zero value cancels.

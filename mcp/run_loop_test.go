@@ -91,7 +91,7 @@ func TestBackoff(t *testing.T) {
 		}
 		attempts(1, 2, 4)
 		byHand()
-		attempts(1, 2, 4, 8) // listKinds five attempts again
+		attempts(1, 2, 4, 8) // all five attempts again
 		time.Sleep(time.Hour)
 		if st := m.Servers()[0]; st.State != StateLost || st.Status != "failed" || handshakes.Load() != 5 {
 			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())

@@ -143,7 +143,7 @@ func (c *scenarioCompiler) compileResponse(r *Response) {
 }
 
 // compileResponseText compiles the text of a response. If the response is only a string, such as "hi", the file has no
-// message `text`. Problems of the text are then reported at the position of the response.
+// key `text`. Problems of the text are then reported at the position of the response.
 func (c *scenarioCompiler) compileResponseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path

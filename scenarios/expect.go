@@ -25,7 +25,7 @@ type RunRecord struct {
 	FixturesRead  bool                   // the journal lines of fixtures were read; otherwise OAuth is not checked
 	ExitCodes     []int
 	Screens       []ObservedScreen // screens that were answered
-	Telemetry     []string         // variables that an OpenTelemetry collector accepted; a name accepted n times occurs n times
+	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
 	Rules         []RuleRef        // rules that answered a prompt
 }

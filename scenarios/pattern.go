@@ -78,7 +78,7 @@ type compiledRule struct {
 	match  match.Pattern
 	source *fill.Source
 	index  int    // index of the rule in its file
-	groups string // variables of the capture groups that its expressions can use, separated by spaces
+	groups string // names of the capture groups that its expressions can use, separated by spaces
 	promptSources
 }
 

@@ -176,7 +176,7 @@ func (d gatesInSharedDirectory) waitUntilReleased(ctx context.Context, name stri
 // localGates are the gates of one namespace, kept in memory. The zero value is ready to use.
 type localGates struct {
 	mu       sync.Mutex
-	released map[string]chan struct{} // conversation gate; the channel is closed when the gate is released
+	released map[string]chan struct{} // by gate; the channel is closed when the gate is released
 }
 
 // gateChannel returns the channel that is closed when a gate is released. The mutex must be held.

@@ -51,7 +51,7 @@ type sessionModel struct {
 	failed   map[string]int
 	ids      int
 	stops    int
-	limits   int          // cut often a turn may end with a call
+	limits   int          // how often a turn may end with a call
 	ended    *turnMessage // results that were not sent to the model; nil means none
 }
 

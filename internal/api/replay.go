@@ -36,7 +36,7 @@ type historyReplay struct {
 	missingValues               []missingTemplateValue
 	groups                      []replayedGroup
 	prefill                     string // text of an assistant message that ends the history
-	attempt                     int    // cut often this history was requested, from 1
+	attempt                     int    // how often this history was requested, from 1
 	stateBeforeLast, finalState *conversationState
 }
 

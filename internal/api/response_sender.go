@@ -22,7 +22,7 @@ type responseSender struct {
 
 	sentStatus     int      // 0 means nothing was sent
 	sentEventCount int      // number of stream events sent
-	disconnects    []string // cut the client disconnected
+	disconnects    []string // how the client disconnected
 }
 
 func (s *responseSender) sendJSON(status int, v any) {

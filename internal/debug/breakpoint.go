@@ -335,11 +335,11 @@ func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, h
 	return own == BehaviorStop || own == BehaviorStopBeforeAndAfterAnyOutcome
 }
 
-// Rule is a breakpoint that stops every matching call in one phase (before or after it runs); other breakpoints cannot prevent
-// this. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
+// Rule is a breakpoint that stops every matching call in one phase (before or after it runs), even if a named breakpoint lets
+// the call go on. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
 // the order in which they were added.
 type Rule struct {
-	Name      string   // breakpoint of the breakpoint in the pauses that the rule causes
+	Name      string   // name of the breakpoint in the pauses that the rule causes
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase     Phase
 	When      string // condition; empty means always

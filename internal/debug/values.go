@@ -69,7 +69,7 @@ func NewProcessWithKey(pid int, startUnixSeconds float64) Process {
 type PauseInfo struct {
 	Phase        Phase                 `json:"phase,omitempty"`
 	Reason       string                `json:"pause_reason,omitempty"` // breakpoint, exception
-	Breakpoint   string                `json:"breakpoint,omitempty"`   // breakpoint of the breakpoint that stopped the call
+	Breakpoint   string                `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped the call
 	Capabilities []PauseDecisionAction `json:"capabilities,omitempty"` // actions that the caller supports
 }
 

@@ -58,7 +58,7 @@ type fileAudit struct {
 	name       string
 	hasEscapes bool // strings in the file have JSON escapes
 	redactor   *redact.Redactor
-	line       int    // commandLine number at which tail begins
+	line       int    // line number at which tail begins
 	textEnd    string // the end of the text so far: a secret may continue in the next part
 	lastFound  int    // offset in tail of the last secret found; negative if no secret begins in tail
 	leaks      []Leak

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer"
 )
 
-// commandLine is a commandLine of a transcript.
+// line is a line of a transcript.
 func line(tb testing.TB, n int, role string, content any) string {
 	tb.Helper()
 	l := map[string]any{

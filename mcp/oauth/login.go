@@ -137,7 +137,7 @@ func orderParametersAsRealCLI(authorizationURL string) string {
 }
 
 // LoginAsClient logs in as the configured client itself, without a user. It does nothing, and done is false, if the
-// sameOriginClient has no secret or if the authorization server has a login for users. challengeHeader is the WWW-Authenticate
+// client has no secret or if the authorization server has a login for users. challengeHeader is the WWW-Authenticate
 // header of a refused request; empty means unknown.
 func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (done bool, err error) {
 	c.mu.Lock()

@@ -39,7 +39,7 @@ func StopHookErrorNotification() *protocol.System {
 	}}
 }
 
-// informationalEventOutsideTranscript returns an event that transcripts do not contain, because an attachment has the same content.
+// informationalEventOutsideTranscript returns an event that is not written to the transcript: there, an attachment has its content.
 func informationalEventOutsideTranscript(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}

@@ -32,7 +32,7 @@ type Rule struct {
 // rule is a parsed [Rule].
 type rule struct {
 	Rule
-	tool        string         // commandName as written, but "Agent" for "Task"
+	tool        string         // name as written, but "Agent" for "Task"
 	toolPattern *regexp.Regexp // set when tool contains a *
 	content     string         // text in the parentheses; empty means that the rule covers the whole tool
 	pathPattern *regexp.Regexp // set when content is a path pattern

@@ -15,8 +15,8 @@ import (
 type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
 	safety                                   protocol.SafetyApprovalReason
-	reasonCode                               string // reasonType code; if empty, reasonType and message determine it
-	circuitBreaker                           string // commandName of the check that no rule or mode can override; empty means none
+	reasonCode                               string // reason code; if empty, reasonType and message determine it
+	circuitBreaker                           string // name of the check that no rule or mode can override; empty means none
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }

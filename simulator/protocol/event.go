@@ -184,7 +184,7 @@ type User struct {
 	// Tool is the tool that gave this result. MCP is the response of an MCP server. Both are for transcripts.
 	Tool string   `json:"-"`
 	MCP  *MCPCall `json:"-"`
-	// ExpandedCommand is the skill that this text comes from. ToolUseID is the call that loaded it. Both are for transcripts.
+	// Expansion is the skill that this text comes from. ToolUseID is the call that loaded it. Both are for transcripts.
 	Expansion *ExpandedCommand `json:"-"`
 	ToolUseID string           `json:"-"`
 	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].

@@ -42,7 +42,7 @@ type PromptAccepted struct {
 	Typed          string // see [UserMessage.Typed]
 	LocalCommand   bool   // a command that runs without the model
 	UnknownCommand bool   // a command that is not available here
-	// ExpandedCommand is the command that the prompt calls, or the command whose text is the prompt; nil means none.
+	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
 	Expansion *ExpandedCommand
 }
 

@@ -349,7 +349,7 @@ func TestQueryInTerminal(t *testing.T) {
 }
 
 // TestResumedWithoutPrompt checks that a session that is resumed in a terminal and ends without a
-// promptUUID has lines about its mode and costs.
+// prompt has lines about its mode and costs.
 func TestResumedWithoutPrompt(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

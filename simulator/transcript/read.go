@@ -32,7 +32,7 @@ type parsedTranscript struct {
 	title, aiTitle                  string
 	planName                        string // name of the plan file; empty means none
 	tools                           []string
-	lastPromptText                  string // promptUUID of the last line of type last-promptUUID
+	lastPromptText                  string // prompt of the last line of type last-prompt
 	costs                           *protocol.CostStateLine
 	endsInNewline                   bool              // the file ends in a newline, or is empty
 	deferredCallID                  string            // id of the last deferred call

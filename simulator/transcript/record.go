@@ -199,7 +199,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 }
 
 // promptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
-// promptUUID that became part of the turn.
+// prompt that became part of the turn.
 func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}

@@ -120,7 +120,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 }
 
 // ReadLines reads a file that a prompt mentions as the Read tool does, even if the session does not have that tool. first is the first line,
-// adaptedBefore 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
+// from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 // wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
 func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}

@@ -18,7 +18,7 @@ type SourceIndex struct {
 	problem   *syntaxProblem
 
 	once  sync.Once
-	lines []int32 // charOffset of the beginning of each line; see lineStarts
+	lines []int32 // offset of the beginning of each line; see lineStarts
 }
 
 // syntaxProblem is the first text that a scanner could not read with certainty.

@@ -15,9 +15,9 @@ type readOnlyOptionGrammar struct {
 	FlagsWithValue   string // letters whose value is the rest of the word or the next word
 	FlagsWithNumber  string // letters whose value is a number, in the same word or in the next
 	Numeric          string // letters whose value is a number in the next word
-	LongNames        string // longNames names without a value, separated by spaces
-	Optional         string // longNames names that may have a value after =
-	LongWithValue    string // longNames names that have a value, after = or as the next word
+	LongNames        string // long names without a value, separated by spaces
+	Optional         string // long names that may have a value after =
+	LongWithValue    string // long names that have a value, after = or as the next word
 	LongWithNumber   string // names of longWithValue whose value is a number
 	AllowsDigits     bool   // a number such as -5 is an option
 	OperandsNeedPlus bool   // every operand must begin with a plus sign, as in date +%F
@@ -105,7 +105,7 @@ func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, optionA
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
 	ValueOptions       string // letters of options whose value is the next word
-	LongNames          string // longNames names of options whose value is the next word, separated by spaces
+	LongNames          string // long names of options whose value is the next word, separated by spaces
 	Operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
 	AcceptsAssignments bool   // accepts NAME=value before the program
 }

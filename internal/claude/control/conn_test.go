@@ -245,7 +245,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 	}
 }
 
-// RequestHandler that a stored handshake covers are answered from it, once.
+// Requests that a stored handshake covers are answered from it, once.
 func TestStoredHandshakes(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostMCPServers

@@ -162,7 +162,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// expandedServer returns a configured expandedServer with its variables expanded.
+// expandedServer returns a configured server with its variables expanded.
 func (o *Options) expandedServer(name string) (mcp.ServerConfig, error) {
 	config, err := o.configuredServers()
 	if err != nil {

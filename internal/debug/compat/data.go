@@ -119,7 +119,7 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// OlderClientOutcome is what only older clients report at the end of a call: items and a traceback.
+// OlderClientOutcome is the part of the report about the end of a call that only older clients send: values and a traceback.
 type OlderClientOutcome struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`

@@ -197,7 +197,7 @@ type reportItem struct {
 	Line               int
 	Source             []sourceLine // lines around File:Line
 	Link               string       // link to the documentation; empty means none
-	Anchors            []string     // processes and events that show the problem, one for each time that it was found
+	Anchors            []string     // runs and events that show the problem, one for each time that it was found
 	Count              int          // number of times that the problem was found
 	Open               bool         // the page shows the details at once
 }

@@ -234,7 +234,7 @@ func (b *sessionBuilder) attachResultsAndDropUnanswered() {
 	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
 }
 
-// mergedSessions returns the mergedSessions that have an answered prompt; recordings of the same session are merged.
+// mergedSessions returns the sessions that have an answered prompt; recordings of the same session are merged.
 func (s *sessionSet) mergedSessions() ([]*Session, error) {
 	var joinedTo []*sessionBuilder
 	joined := map[string]*sessionBuilder{}

@@ -176,7 +176,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
 			}
 			other := *two[0]
-			other.File, other.Status = "other.toml", permissions.StatusNotCompared // callCount in other files have no effect
+			other.File, other.Status = "other.toml", permissions.StatusNotCompared // calls in other files have no effect
 			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
 				t.Errorf("stale: %v", stale)
 			}

@@ -41,7 +41,7 @@ type Options struct {
 	Sampling bool
 	// Negotiation selects how both sides agree on a revision of MCP.
 	Negotiation NegotiationMode
-	Timeout     time.Duration // connectTimeout timeout, which also bounds the probe
+	Timeout     time.Duration // connect timeout, which also bounds the probe
 	// Reopen is the pause before a stream is reopened; it doubles each time. 0 means 1 s.
 	Reopen time.Duration
 	// TimeoutError is the error of a connection attempt that took too long.

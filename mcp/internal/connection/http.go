@@ -290,7 +290,7 @@ type eventStream struct {
 	id          string // id of the request; empty means the GET stream
 	isHandshake bool   // events that cannot be parsed are skipped, as in the real CLI until it is connected
 	lastEventID string
-	retry       time.Duration // firstPause that the server asked for; 0 means none
+	retry       time.Duration // pause that the server asked for; 0 means none
 }
 
 // requestStream sends a GET request for the stream, or for the rest of it. A nil body means that the request failed.

@@ -22,7 +22,7 @@ type subscription struct {
 	// onResumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	onResumed        func()
 	debug            DebugLog
-	firstReopenPause time.Duration // firstPause before the first attempt to reopen the stream
+	firstReopenPause time.Duration // pause before the first attempt to reopen the stream
 	ackTimeout       time.Duration // how long an acknowledgement may take
 
 	acknowledged  chan struct{} // holds a token after the server has acknowledged the subscription

@@ -39,7 +39,7 @@ type transportBase struct {
 	notifications *notificationHandler
 	debug         DebugLog
 	goroutines    *sync.WaitGroup
-	reopenPause   time.Duration // firstPause before a stream of notifications is opened again
+	reopenPause   time.Duration // pause before a stream of notifications is opened again
 }
 
 // Log returns the debug log of the server.
