@@ -41,8 +41,8 @@ type Resource struct {
 	Server      string `json:"server"`
 }
 
-// ResourceContents is the tool_use_result of reading a resource.
-type ResourceContents struct {
+// ReadResourceOutput is the tool_use_result of reading a resource.
+type ReadResourceOutput struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
@@ -151,7 +151,7 @@ func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.
 	return structuredResult(contents)
 }
 
-func (r Resources) decodeContentsSavingBlobs(server string, raw json.RawMessage) (out ResourceContents, err error) {
+func (r Resources) decodeContentsSavingBlobs(server string, raw json.RawMessage) (out ReadResourceOutput, err error) {
 	var result struct {
 		Contents []struct {
 			ResourceContent

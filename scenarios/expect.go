@@ -357,7 +357,7 @@ func (s *Scenario) explainNearestMiss(x *Expectation, seen *RunRecord, hits int)
 }
 
 func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, prompts []string) (messageSuffix string) {
-	want := promptExpectation.Prompt.textComparedWithPrompts()
+	want := promptExpectation.Prompt.textForSimilarity()
 	if len(prompts) == 0 {
 		return "; claude received no prompt"
 	}

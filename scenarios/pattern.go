@@ -42,8 +42,8 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// textComparedWithPrompts returns the text that is compared with prompts to find the most similar rule.
-func (p *Pattern) textComparedWithPrompts() string {
+// textForSimilarity returns the text that is compared with prompts to find the most similar rule.
+func (p *Pattern) textForSimilarity() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
 		return p.Text

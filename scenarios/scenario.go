@@ -122,8 +122,8 @@ func rankRulesBySimilarity(rules []Rule, prompt string) (ruleIndexes []int) {
 	for i := range best {
 		r := &rules[best[i].rule]
 		best[i].passed, _ = r.match.CountMatchingParts(prompt)
-		if best[i].apart = match.MinEditDistance(r.Pattern.textComparedWithPrompts(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.EditDistance(r.Pattern.textComparedWithPrompts(), prompt)
+		if best[i].apart = match.MinEditDistance(r.Pattern.textForSimilarity(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.EditDistance(r.Pattern.textForSimilarity(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {

@@ -31,8 +31,8 @@ func LetMessageStreamContinue(callCtx context.Context) {
 	}
 }
 
-// WaitForNextMessageStreamEvent waits for the next event of the message's stream, unless the call has let the stream continue.
-func WaitForNextMessageStreamEvent(callCtx context.Context) {
+// PauseCallUntilNextStreamEvent waits for the next event of the message's stream, unless the call has let the stream continue.
+func PauseCallUntilNextStreamEvent(callCtx context.Context) {
 	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && !c.hasLetStreamContinue {
 		c.yields <- true
 		select {

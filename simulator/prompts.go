@@ -213,15 +213,15 @@ func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
 	p.absorbedIDs = append(p.absorbedIDs, prompt.UUID)
 }
 
-// HasTurnCompletedPrompts reports whether hosts get the message that the prompts of a turn were
+// CountsPromptsAsCompleted reports whether hosts get the message that the prompts of a turn were
 // completed. Otherwise the turn ended early, and hosts get the message that the prompts were cancelled.
-func HasTurnCompletedPrompts(turnResult *protocol.Result) bool {
+func CountsPromptsAsCompleted(turnResult *protocol.Result) bool {
 	return (!turnResult.IsError || turnResult.TerminalReason == "max_turns") && !strings.HasPrefix(turnResult.TerminalReason, "aborted")
 }
 
 func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
 	state := "completed"
-	if !HasTurnCompletedPrompts(turnResult) {
+	if !CountsPromptsAsCompleted(turnResult) {
 		state = "cancelled"
 	}
 	for _, id := range p.absorbedIDs {

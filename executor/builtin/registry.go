@@ -28,7 +28,7 @@ type toolStates struct {
 }
 
 func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
-	list := f.simulatedTools()
+	list := f.implementedTools()
 	for _, t := range claudecode.Tools() {
 		if t.Unsimulated {
 			list = append(list, unsimulatedTool(t.Name))
@@ -38,7 +38,7 @@ func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
 	return list
 }
 
-func (f toolStates) simulatedTools() []tool.Tool {
+func (f toolStates) implementedTools() []tool.Tool {
 	startAgent := failingRun("cannot start agents in this session") // another executor runs sub-agents
 	return slices.Concat(
 		bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),

@@ -33,7 +33,7 @@ type skillInput struct {
 func skillTool(s Skills) tool.Tool {
 	return tool.Tool{
 		Name: "Skill",
-		Run:  tool.TypedRunWithEvents(s, loadSkill),
+		Run:  tool.TypedRunReturningEvents(s, loadSkill),
 		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
 				return nil

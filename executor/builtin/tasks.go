@@ -77,7 +77,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			}
 			return "", renamed
 		},
-		Run: tool.TypedRunWithEvents(l, taskCreate),
+		Run: tool.TypedRunReturningEvents(l, taskCreate),
 	}
 }
 
@@ -96,7 +96,7 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
-	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.taskForHooks()})
+	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookChecklistTask: k.taskForHooks()})
 	if feedback != "" {
 		l.mu.Lock()
 		k.isDeleted = true
@@ -117,8 +117,8 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	return r
 }
 
-func (k *checklistTask) taskForHooks() protocol.HookTask {
-	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
+func (k *checklistTask) taskForHooks() protocol.HookChecklistTask {
+	return protocol.HookChecklistTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
 }
 
 func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
@@ -199,7 +199,7 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			renamed := tool.RenameStringKey(in, "task_id", "taskId")
 			return "", tool.RenameStringKey(in, "id", "taskId") || renamed
 		},
-		Run: tool.TypedRunWithEvents(l, taskUpdate),
+		Run: tool.TypedRunReturningEvents(l, taskUpdate),
 	}
 }
 
@@ -249,7 +249,7 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 	}
 	hookTask := k.taskForHooks()
 	l.mu.Unlock()
-	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: hookTask})
+	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookChecklistTask: hookTask})
 }
 
 func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {

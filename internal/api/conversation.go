@@ -28,7 +28,7 @@ type conversationTurn struct {
 
 // serveConversationOrSideRequest handles a conversation or side request. It returns an error only if the response has not begun.
 func (x *exchange) serveConversationOrSideRequest() error {
-	r, err := x.readAndValidateRequest()
+	r, err := x.checkHeadersAndParseRequest()
 	if err != nil {
 		return err
 	}

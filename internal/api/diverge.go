@@ -31,7 +31,7 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 	if a.structured != nil {
 		if len(g.Uses) == len(calls)+1 {
 			calls = append(calls, history.ToolUse{Name: structuredOutputTool, Input: a.structured})
-		} else if len(calls) == 0 && sameJSON(a.structured, json.RawMessage(g.Text)) {
+		} else if len(calls) == 0 && sameJSONOrEmptyObject(a.structured, json.RawMessage(g.Text)) {
 			return ""
 		}
 	}
@@ -40,7 +40,7 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
 	sameCalls := slices.EqualFunc(calls, g.Uses, func(a, b history.ToolUse) bool {
-		return isSameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equivalentInputs(a.Input, b, tools.Schemas()[b.Name]))
+		return isSameTool(a.Name, b.Name) && (sameJSONOrEmptyObject(a.Input, b.Input) || equivalentInputs(a.Input, b, tools.Schemas()[b.Name]))
 	})
 	if !sameCalls {
 		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
@@ -124,7 +124,7 @@ func isSameTool(scriptedName, actualName string) bool {
 		strings.HasPrefix(actualName, "mcp__") && strings.HasSuffix(actualName, "__"+scriptedName)
 }
 
-func sameJSON(a, b json.RawMessage) bool {
+func sameJSONOrEmptyObject(a, b json.RawMessage) bool {
 	if string(a) == string(b) {
 		return true
 	}

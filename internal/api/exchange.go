@@ -102,7 +102,7 @@ func (x *exchange) writeJournalLine() {
 // maxRequestBytes is the maximum size of a request, as in the real API.
 const maxRequestBytes = 32 << 20
 
-func (x *exchange) readAndValidateRequest() (*history.Request, error) {
+func (x *exchange) checkHeadersAndParseRequest() (*history.Request, error) {
 	if err := x.applyAndValidateHeaders(); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (x *exchange) serveEndpoint(path string) {
 
 // serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens in the same way as for the usage in answers.
 func (x *exchange) serveTokenCount() {
-	r, err := x.readAndValidateRequest()
+	r, err := x.checkHeadersAndParseRequest()
 	if err == nil {
 		err = r.CheckAsTokenCountRequest()
 	}

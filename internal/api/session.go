@@ -15,7 +15,7 @@ import (
 // starts from the last state of the session. beginReplay stores the beginning of the history in the memory of the
 // namespace. After a cut, it also updates the attempt and the salt of the replay.
 func (f *historyReplay) beginReplay() (initialState *conversationState, firstGroupIndex int) {
-	start := &conversationState{engine: f.forkEngineForConversationStart()}
+	start := &conversationState{engine: f.startEngineOfMainOrSubagent()}
 	if f.request.Session == "" {
 		return start, 0
 	}
@@ -135,7 +135,7 @@ func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *
 	return protocol.Content{Blocks: reply.Blocks}.Plain(), err == nil
 }
 
-func (f *historyReplay) forkEngineForConversationStart() *scenarios.Engine {
+func (f *historyReplay) startEngineOfMainOrSubagent() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.claimSubagentEngine(); e != nil {
 			f.answerSalt = f.answerSalt.Chain("agent", f.request.Session, f.request.Agent)

@@ -143,8 +143,8 @@ func (w *jsonKeyFilteringWriter) Write(jsonObjectWithSeparators []byte) (int, er
 	return len(jsonObjectWithSeparators), nil
 }
 
-// RequestFeatures determine the beta headers of a request.
-type RequestFeatures struct {
+// BetaHeaderConditions determine the beta headers of a request.
+type BetaHeaderConditions struct {
 	Model           string // without date and provider
 	CanThink        bool   // the model may think
 	EffortPerTurn   bool   // the effort can change from turn to turn
@@ -161,7 +161,7 @@ type RequestFeatures struct {
 func (p Profile) UsesDefaultURL() bool { return p.env.UsesDefaultURL }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
-func (p Profile) RequestBetas(f RequestFeatures) []string {
+func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 	if !f.CanThink {
 		return []string{"claude-code-20250219"}
 	}

@@ -176,7 +176,7 @@ func TestFastModeNeedsModel(t *testing.T) {
 
 // A request of a subscription to the default URL has betas for its credential, its cache and the vendor's API.
 func TestRequestBetas(t *testing.T) {
-	f := claudecode.RequestFeatures{Model: "claude-opus-5-5", CanThink: true, MillionTokens: true}
+	f := claudecode.BetaHeaderConditions{Model: "claude-opus-5-5", CanThink: true, MillionTokens: true}
 	for _, tt := range []struct{ environment, has, lacks string }{
 		{"key", "context-1m-2025-08-07", "oauth-2025-04-20 extended-cache-ttl-2025-04-11 tool-provenance-2026-10-26 cache-diagnosis-2026-04-07"},
 		{"oauth", "context-1m-2025-08-07 oauth-2025-04-20 extended-cache-ttl-2025-04-11", "cache-diagnosis-2026-04-07"},

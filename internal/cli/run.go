@@ -202,7 +202,7 @@ func isUnknownSession(err error) bool {
 // promptOfArgumentAndStdin returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
 // Do not call it for stream-json input. If ctx ends first, the error is its cause.
 func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
-	prompt, err := readOptionalPrompt(ctx, s, f)
+	prompt, err := joinPromptArgumentAndStdin(ctx, s, f)
 	switch {
 	case err != nil:
 		return "", err
@@ -217,7 +217,7 @@ func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.F
 	return prompt, nil
 }
 
-func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+func joinPromptArgumentAndStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	piped, err := s.ReadPipedStdin(ctx)
 	switch {
 	case err != nil:
@@ -236,13 +236,13 @@ func promptsOfRun(ctx context.Context, sys *process.System, f *flags.Flags, s *s
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {
 		if main, ok := s.Plan().Catalog.Agent(s.Plan().Customization.Agent); ok && main.First != "" {
-			text, err := readOptionalPrompt(ctx, sys, f)
+			text, err := joinPromptArgumentAndStdin(ctx, sys, f)
 			return []protocol.UserMessage{{Content: protocol.Content{Text: strings.TrimSuffix(main.First+"\n\n"+text, "\n\n")}}}, err
 		}
 		prompt, err := promptOfArgumentAndStdin(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}
-	prompt, err := readOptionalPrompt(ctx, sys, f)
+	prompt, err := joinPromptArgumentAndStdin(ctx, sys, f)
 	if err != nil || prompt == "" {
 		return []protocol.UserMessage{deferred}, err
 	}

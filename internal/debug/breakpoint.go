@@ -285,9 +285,9 @@ func (p *breakpointSet) findBreakpoint(name string) *compiledBreakpoint {
 	return nil
 }
 
-// breakpointsForTool lists the breakpoints that match a tool: first those with its canonical name, then those with
+// breakpointsForToolLocked lists the breakpoints that match a tool: first those with its canonical name, then those with
 // "server/tool", then patterns. p.mu must be held.
-func (p *breakpointSet) breakpointsForTool(tool string) []*compiledBreakpoint {
+func (p *breakpointSet) breakpointsForToolLocked(tool string) []*compiledBreakpoint {
 	if len(p.breakpoints) == 0 {
 		return nil
 	}
@@ -444,7 +444,7 @@ func (p *breakpointSet) takeMatchingBreakpoint(ctx context.Context, call *runnin
 		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()
-	hits := p.breakpointsForTool(call.data.MethodName)
+	hits := p.breakpointsForToolLocked(call.data.MethodName)
 	for i, b := range hits {
 		b := *b
 		hits[i] = &b

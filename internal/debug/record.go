@@ -35,7 +35,7 @@ type callRecordStore struct {
 
 // storeAndPublishLocked stores a record, drops the oldest ones beyond the limits, and notifies observers; r.mu must be held.
 func (r *callRecordStore) storeAndPublishLocked(rec *Record) {
-	for _, b := range r.breakpoints.breakpointsForTool(rec.MethodName) {
+	for _, b := range r.breakpoints.breakpointsForToolLocked(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
 	r.total++
@@ -104,9 +104,9 @@ func recordWithLargeValuesTruncated(rec Record) *Record {
 	return &rec
 }
 
-// AddRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
+// AddExternalRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
 // an external server. It fills in a missing call id and missing times.
-func (r *callRecordStore) AddRecord(record Record) {
+func (r *callRecordStore) AddExternalRecord(record Record) {
 	rec := recordWithLargeValuesTruncated(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()

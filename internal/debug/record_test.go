@@ -72,7 +72,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	for range 300 {
-		h.Records.AddRecord(Record{CallData: CallData{MethodName: "more"}, CallEnding: CallEnding{Status: "success"}})
+		h.Records.AddExternalRecord(Record{CallData: CallData{MethodName: "more"}, CallEnding: CallEnding{Status: "success"}})
 	}
 	if got, err := h.Records.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
@@ -301,7 +301,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValueBytes-2) + `"`)
 	for range 2000 {
-		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: ClaudelessCallInput{JSON: value}}})
+		h.Records.AddExternalRecord(Record{CallData: CallData{MethodName: "T", Values: ClaudelessCallInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Records.Calls("", new(5000))

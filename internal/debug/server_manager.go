@@ -327,7 +327,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 		}
 		rec.PrettyResult = result
 	}
-	m.hub.Records.AddRecord(rec)
+	m.hub.Records.AddExternalRecord(rec)
 	return result, err
 }
 

@@ -199,7 +199,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	w.isRunning = true
 	a.runs = append(a.runs, w)
 	a.mu.Unlock()
-	simulator.WaitForNextMessageStreamEvent(ctx)
+	simulator.PauseCallUntilNextStreamEvent(ctx)
 	return w.runOrLaunch(ctx)
 }
 
@@ -293,7 +293,7 @@ func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (exe
 		return failedResult(err.Error()), nil
 	}
 	w := a.newForkedRun(skill, call)
-	simulator.WaitForNextMessageStreamEvent(ctx)
+	simulator.PauseCallUntilNextStreamEvent(ctx)
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return executor.Result{}, err
 	}

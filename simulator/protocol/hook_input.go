@@ -192,8 +192,8 @@ type SetupHook struct {
 	Trigger string `json:"trigger"` // init, maintenance
 }
 
-// HookTask contains the keys about a task in the input of TaskCreated and TaskCompleted hooks.
-type HookTask struct {
+// HookChecklistTask contains the keys about a task in the input of TaskCreated and TaskCompleted hooks.
+type HookChecklistTask struct {
 	TaskID          string `json:"task_id"`
 	TaskSubject     string `json:"task_subject"`
 	TaskDescription string `json:"task_description,omitempty"`
@@ -202,10 +202,10 @@ type HookTask struct {
 }
 
 // TaskCreatedHook runs before a task is created.
-type TaskCreatedHook struct{ HookTask }
+type TaskCreatedHook struct{ HookChecklistTask }
 
 // TaskCompletedHook runs before a task is completed.
-type TaskCompletedHook struct{ HookTask }
+type TaskCompletedHook struct{ HookChecklistTask }
 
 // InstructionsLoadedHook runs when an instruction file was read.
 type InstructionsLoadedHook struct {

@@ -310,10 +310,10 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 	at := func(n int, what string) ripgrepPatternError { return ripgrepPatternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
-		unclosed, _ := findUnbalancedParenthesisIndexes(groupedPattern)
+		unclosed, _ := findUnbalancedParenthesisOffsets(groupedPattern)
 		return at(unclosed, "unclosed group")
 	case syntax.ErrUnexpectedParen:
-		_, unopened := findUnbalancedParenthesisIndexes(groupedPattern)
+		_, unopened := findUnbalancedParenthesisOffsets(groupedPattern)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
 		return at(len(ripgrepGroupStart)+len(pattern)-len(e.Expr), "unclosed character class")
@@ -387,7 +387,7 @@ func errorPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-func findUnbalancedParenthesisIndexes(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
+func findUnbalancedParenthesisOffsets(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
 	var open []int
 	class := false
 	for i := 0; i < len(source); i++ {

@@ -118,11 +118,11 @@ func RenameKey(in *Keys, from, to string) bool {
 
 // TypedRun creates a [Run] from a function that takes the state of the tool and the decoded input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
-	return TypedRunWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultWithoutEvents(f(ctx, state, in)) })
+	return TypedRunReturningEvents(state, func(ctx context.Context, state S, in In) Result { return ResultWithoutEvents(f(ctx, state, in)) })
 }
 
-// TypedRunWithEvents is [TypedRun] for tools that return additional events.
-func TypedRunWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
+// TypedRunReturningEvents is [TypedRun] for tools that return additional events.
+func TypedRunReturningEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
 		if err != nil {

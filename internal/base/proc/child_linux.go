@@ -49,8 +49,8 @@ func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolateChild gives a child its own network and process namespaces. When it exits, the kernel kills all its processes.
-func isolateChild(attr *syscall.SysProcAttr) error {
+// addNetworkAndPIDNamespaces gives a child its own network and process namespaces. When it exits, the kernel kills all its processes.
+func addNetworkAndPIDNamespaces(attr *syscall.SysProcAttr) error {
 	networkNamespaceModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID
 	return nil

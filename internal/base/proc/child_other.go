@@ -14,4 +14,4 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool { return len(guardPIDs) == 
 // networkNamespaceModes returns nothing: only Linux has network namespaces.
 func networkNamespaceModes() []func(*syscall.SysProcAttr) { return nil }
 
-func isolateChild(*syscall.SysProcAttr) error { return ErrNoNetworkNamespace }
+func addNetworkAndPIDNamespaces(*syscall.SysProcAttr) error { return ErrNoNetworkNamespace }

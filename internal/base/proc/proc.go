@@ -121,7 +121,7 @@ func (c Command) build() (*exec.Cmd, error) {
 	}
 	attr := groupAttr()
 	if c.Isolated {
-		if err := isolateChild(attr); err != nil {
+		if err := addNetworkAndPIDNamespaces(attr); err != nil {
 			return nil, err
 		}
 	}

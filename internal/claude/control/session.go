@@ -67,7 +67,7 @@ type PromptPlayer interface {
 	WaitUntilTurnMayStart(ctx context.Context) error
 	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with a
 	// result; if ctx is cancelled, the turn is abandoned. completed is true if the host is to be told that the prompt was
-	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
+	// completed; see [simulator.CountsPromptsAsCompleted]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 

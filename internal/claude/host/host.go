@@ -203,7 +203,7 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 		return false, ErrInterrupted
 	}
 	last := p.LastResult()
-	return last != nil && simulator.HasTurnCompletedPrompts(last), err
+	return last != nil && simulator.CountsPromptsAsCompleted(last), err
 }
 
 func (p promptPlayer) AsyncHookFrameAdded() <-chan struct{} {

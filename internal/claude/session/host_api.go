@@ -219,9 +219,9 @@ func RecordQueueChange(s *Session, operation, text string) {
 	RecordBeforeNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// ApplyPendingTranscriptChanges makes the changes of the transcript that wait for the end of a
+// WriteQueuedTranscriptChanges makes the changes of the transcript that wait for the end of a
 // turn; see [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
-func ApplyPendingTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
+func WriteQueuedTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
 // CommandRecord describes a command that the terminal has run.
 type CommandRecord struct {

@@ -364,8 +364,8 @@ type telemetryExport struct {
 	ctx      context.Context // context of the start, without its cancellation
 }
 
-// startTelemetry starts the telemetry that the environment requests; nil means none.
-func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
+// startTelemetryIfEnabled starts the telemetry that the environment requests; nil means none.
+func startTelemetryIfEnabled(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
 	if !plan.Records.Telemetry.IsEnabled() {
 		return nil
 	}
@@ -412,7 +412,7 @@ func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.Permissio
 		e.recorder.RecordHooks(ran)
 	}
 	now := e.state.Snapshot()
-	e.recorder.Record(ev, telemetry.SessionMoment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
+	e.recorder.Record(ev, telemetry.SessionModeAndModel{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
 // stopAndSendRemaining stops the goroutine, sends the remaining data and returns how many items of each name were accepted.

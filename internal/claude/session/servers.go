@@ -388,7 +388,7 @@ func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool st
 
 // SaveBlob implements mcp.Files. It saves a binary result in the transcript's directory and returns the file's path.
 func (r mcpResultFilesAndJournal) SaveBlob(server, mediaType string, data []byte) (string, error) {
-	return r.records.saveToolResultFile(r.fileName(server, "blob", extensionOf(mediaType)), data)
+	return r.records.saveToolResultFile(r.newResultFileName(server, "blob", extensionOf(mediaType)), data)
 }
 
 func (r mcpResultFilesAndJournal) saveResource(index int, mediaType string, data []byte) (string, error) {
@@ -409,12 +409,12 @@ func (r mcpResultFilesAndJournal) newSixCharacterID() string {
 // SaveText saves a text result under name and returns the path. If name is empty, it generates one, as SaveBlob does.
 func (r mcpResultFilesAndJournal) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
-		name = r.fileName(tool.Server, tool.RawName, ".txt")
+		name = r.newResultFileName(tool.Server, tool.RawName, ".txt")
 	}
 	return r.records.saveToolResultFile(name, []byte(text))
 }
 
-func (r mcpResultFilesAndJournal) fileName(server, kind, ext string) string {
+func (r mcpResultFilesAndJournal) newResultFileName(server, kind, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, kind), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.newSixCharacterID(), ext)
 }

@@ -185,7 +185,7 @@ func (s *Session) Start(ctx context.Context) error {
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
 		return err
 	}
-	s.records.telemetry = startTelemetry(ctx, s.plan, s.records.transcript, s.state, s.hooks.Runner)
+	s.records.telemetry = startTelemetryIfEnabled(ctx, s.plan, s.records.transcript, s.state, s.hooks.Runner)
 	if s.servers.requestAnswerer.host != nil {
 		return s.servers.startInBackground(ctx)
 	}

@@ -328,7 +328,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
-	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
+	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.BetaHeaderConditions{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
 		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.IsShown(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}

@@ -46,7 +46,7 @@ type conversationState struct {
 }
 
 // Record records an event of the session. A nil recorder ignores it.
-func (r *Recorder) Record(ev protocol.Event, at SessionMoment) {
+func (r *Recorder) Record(ev protocol.Event, at SessionModeAndModel) {
 	if r == nil {
 		return
 	}

@@ -28,8 +28,8 @@ type Options struct {
 	Hooks                               []RegisteredHook // hooks of the settings
 }
 
-// SessionMoment is the state of the session at the time of an event.
-type SessionMoment struct {
+// SessionModeAndModel is the state of the session at the time of an event.
+type SessionModeAndModel struct {
 	Mode          protocol.PermissionMode
 	Effort, Model string
 }
@@ -53,7 +53,7 @@ type Recorder struct {
 
 	mu             sync.Mutex // guards the following fields
 	state          recorderState
-	moment         SessionMoment
+	moment         SessionModeAndModel
 	lastErr        error          // error of the last request that could not be sent
 	acceptedCounts map[string]int // numbers of accepted items, by full name
 	records        []logRecord

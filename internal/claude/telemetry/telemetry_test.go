@@ -78,7 +78,7 @@ func TestReadConfig(t *testing.T) {
 func recordTurn(config Config) *Recorder {
 	start := time.Unix(1_700_000_000, 5_000_000)
 	seed := int64(1)
-	at := SessionMoment{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
+	at := SessionModeAndModel{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
 	r := New(Options{Config: config, Version: "2.1.330", SessionID: "s", Clock: clock.New(clock.Options{Seed: &seed, Start: &start})})
 	r.Record(&protocol.PromptAccepted{PromptID: "p", UUID: "u", Content: protocol.Content{Text: "hi"}}, at)
 	r.Record(&protocol.Init{}, at)

@@ -227,7 +227,7 @@ func (t *Terminal) showAndRecordCommand(c session.CommandRecord) {
 	}
 	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(shown))
 	session.RecordTerminalCommandInTranscript(t.player.session, c)
-	t.player.prompts.pushWhenIdleAndWakePlayer()
+	t.player.prompts.pushSentWhileIdle()
 }
 
 func (t *Terminal) showAndRecordNotice(text, level string) {
@@ -255,6 +255,6 @@ func (t *Terminal) explainAutoMode() {
 	}
 	rest := cmp.Or(s.labels.pages.paragraphAfter("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
 	t.showAndRecordNotice(subject+" "+rest, "notice")
-	t.player.prompts.pushWhenIdleAndWakePlayer()
+	t.player.prompts.pushSentWhileIdle()
 	_ = config.Set(key, json.RawMessage("true")).WriteFileAtomically(file, "\n", 0o600) // on failure, it is explained again next time
 }

@@ -71,7 +71,7 @@ func OpenConsoleInRawMode(sys *process.System, signals *process.SignalWatcher, f
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
 	c.updateSizeAndFaults()
-	key := book.Key{Renderer: book.RendererFullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
+	key := book.BookID{Renderer: book.RendererFullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
 	if plan.Settings.Merged()["tui"] == "default" {
 		key.Renderer = book.RendererInline
 	}

@@ -231,7 +231,7 @@ func TestTopRow(t *testing.T) {
 func TestTurnsOfTheQueue(t *testing.T) {
 	var records []string
 	q := &promptQueue{wake: make(chan struct{}, 1), screenMailbox: newMailbox(), recordOperation: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
-	q.pushWhenIdleAndWakePlayer("first")
+	q.pushSentWhileIdle("first")
 	var turns []string
 	for i := 0; ; i++ {
 		texts, waited := q.takePromptsOfNextTurn()

@@ -23,7 +23,7 @@ const ScreenBookVariable = "CLAUDELESS_SCREENS"
 
 // loadPages returns the captured screens for a terminal: from the book (directory of screens) that [ScreenBookVariable] names,
 // else from this version of claude, else from the newest captured version.
-func loadPages(sys *process.System, version string, k book.Key) (*realCLIPages, error) {
+func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPages, error) {
 	root, name := book.Root(sys.Environ), sys.Getenv(ScreenBookVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
 	if err != nil {
@@ -43,12 +43,12 @@ func loadPages(sys *process.System, version string, k book.Key) (*realCLIPages, 
 	}
 	list, err := nearest.Pages()
 	const manyRows, manyCols = 1000, 1000
-	widest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: manyCols, Rows: nearest.Rows})
+	widest, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: manyCols, Rows: nearest.Rows})
 	labels, failed := widest.Pages()
 	err = cmp.Or(err, failed)
 	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
-	tallest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
-	if tallest.Key == nearest.Key || err != nil {
+	tallest, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
+	if tallest.BookID == nearest.BookID || err != nil {
 		return &realCLIPages{list, labels}, err
 	}
 	more, err := tallest.Pages()

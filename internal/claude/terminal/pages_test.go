@@ -11,7 +11,7 @@ import (
 
 // captured returns a page like those that are captured from the real CLI.
 func captured(name, state, text string, slots map[string]string) book.Page {
-	p := book.Page{Tape: "t", Name: name, State: state, Text: text, Key: book.Key{Version: "1.0.0", Renderer: book.RendererFullscreen, Cols: 110, Rows: 36}}
+	p := book.Page{Tape: "t", Name: name, State: state, Text: text, BookID: book.BookID{Version: "1.0.0", Renderer: book.RendererFullscreen, Cols: 110, Rows: 36}}
 	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindOptions(p.Lines())
 	return p
 }
@@ -26,12 +26,12 @@ func TestPages(t *testing.T) {
 	slots := map[string]string{"dir": "/tmp/x", "description": "Look around", "command": "ls"}
 	root := t.TempDir()
 	for _, p := range []book.Page{captured("start", "idle/start", start, slots), captured("ask", "permission/bash", ask, slots)} {
-		if err := book.New(root+"/claudeless/screens", p.Key).Write(&p); err != nil {
+		if err := book.New(root+"/claudeless/screens", p.BookID).Write(&p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
-	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 24}) // from the newest book, because 9.9.9 has none
+	p, err := loadPages(sys, "9.9.9", book.BookID{Renderer: book.RendererFullscreen, Cols: 80, Rows: 24}) // from the newest book, because 9.9.9 has none
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("paragraph %q", got)
 	}
 	sys.Environ = append(sys.Environ, ScreenBookVariable+"=3.3.3")
-	if _, err := loadPages(sys, "9.9.9", book.Key{}); err == nil {
+	if _, err := loadPages(sys, "9.9.9", book.BookID{}); err == nil {
 		t.Error("a version without pages is accepted")
 	}
 }
@@ -65,7 +65,7 @@ func TestDialogOfTallerBook(t *testing.T) {
 	write := func(cols, rows int, text string) {
 		p := captured("trust", "dialog/trust", text, nil)
 		p.Cols, p.Rows = cols, rows
-		if err := book.New(root+"/claudeless/screens", p.Key).Write(&p); err != nil {
+		if err := book.New(root+"/claudeless/screens", p.BookID).Write(&p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestDialogOfTallerBook(t *testing.T) {
 	write(80, 24, "──────\n Accessing workspace:\n\n Security guide\n"+choices)
 	write(110, 36, "──────\n Another width\n"+choices)
 	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
-	p, err := loadPages(sys, "1.0.0", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 11})
+	p, err := loadPages(sys, "1.0.0", book.BookID{Renderer: book.RendererFullscreen, Cols: 80, Rows: 11})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitServersSettled()
 	for ctx.Err() == nil {
-		session.ApplyPendingTranscriptChanges(p.session)
+		session.WriteQueuedTranscriptChanges(p.session)
 		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {
 			if word, _, _ := strings.Cut(texts[0], " "); word == "/context" {
 				p.screenMailbox.addMessage(contextRequested{texts[0]})
@@ -177,8 +177,8 @@ type promptQueue struct {
 	recordedAsDequeued int  // number of waiting prompts for which the transcript already has the line that they left the queue
 }
 
-// pushWhenIdleAndWakePlayer adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
-func (q *promptQueue) pushWhenIdleAndWakePlayer(texts ...string) {
+// pushSentWhileIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
+func (q *promptQueue) pushSentWhileIdle(texts ...string) {
 	q.mu.Lock()
 	q.firstSentWhenIdle = q.firstSentWhenIdle || len(q.waiting) == 0 && len(texts) > 0
 	q.addUnlockAndWakePlayer(texts...)

@@ -283,7 +283,7 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 		s.lastPaste = s.composer.paste(k.text, pasted)
 		s.hasPasted = s.lastPaste != ""
 	case keyEnter:
-		t.sendDraft()
+		t.handleEnterKey()
 	case keyCtrlR:
 		s.dialog = newPromptHistoryDialog(&t.plan, s)
 	case keyUp:
@@ -399,7 +399,7 @@ func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
 	return &t.console.screen
 }
 
-func (t *Terminal) sendDraft() {
+func (t *Terminal) handleEnterKey() {
 	s := &t.console.screen
 	c := &s.composer
 	if c.cursor > 0 && c.draft[c.cursor-1] == '\\' { // a backslash before Enter is a new line
@@ -456,7 +456,7 @@ func (t *Terminal) submit(text, taggedPrompt string) {
 	if s.progress != nil || len(s.queued) > 0 {
 		t.player.prompts.pushDuringTurn(taggedPrompt)
 	} else {
-		t.player.prompts.pushWhenIdleAndWakePlayer(taggedPrompt)
+		t.player.prompts.pushSentWhileIdle(taggedPrompt)
 	}
 	s.queued = append(s.queued, text) // kept until its turn starts, so that Ctrl-C finds it
 }

@@ -137,14 +137,14 @@ func (s Store) UserAndLocalScopes() ([]mcp.Scope, error) {
 
 // Approves reports whether the user has approved a server of .mcp.json.
 func (s Store) Approves(name string) bool {
-	return slices.Contains(s.projectServerNames("enabledMcpjsonServers"), name)
+	return slices.Contains(s.serverNamesInProjectList("enabledMcpjsonServers"), name)
 }
 
 // DisabledServers returns the servers that the user has disabled in this project.
-func (s Store) DisabledServers() []string { return s.projectServerNames("disabledMcpServers") }
+func (s Store) DisabledServers() []string { return s.serverNamesInProjectList("disabledMcpServers") }
 
-// projectServerNames returns the names that File lists for the project under a key. It returns nil if File has no such list.
-func (s Store) projectServerNames(key string) (names []string) {
+// serverNamesInProjectList returns the names that File lists for the project under a key. It returns nil if File has no such list.
+func (s Store) serverNamesInProjectList(key string) (names []string) {
 	if s.File == "" {
 		return nil
 	}

@@ -37,7 +37,7 @@ func (c *Diff) Run(s *process.System) error {
 	changes, compared := []book.Change{}, 0
 	for _, a := range before {
 		for _, b := range after {
-			if k := b.Key; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
+			if k := b.BookID; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
 				continue
 			}
 			compared++
@@ -260,7 +260,7 @@ func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	b, _ := book.Nearest(books, book.Key{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
+	b, _ := book.Nearest(books, book.BookID{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
 	pages, err := b.Pages()
 	if err != nil {
 		return err

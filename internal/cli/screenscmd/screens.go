@@ -140,7 +140,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	return all, nil
 }
 
-func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
+func (c *Capture) keysOfBooksToCapture(version string) ([]book.BookID, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
 		renderers = []string{book.RendererFullscreen, book.RendererInline}
@@ -148,7 +148,7 @@ func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
 	if c.In == "both" {
 		places = []bool{false, true}
 	}
-	var keys []book.Key
+	var keys []book.BookID
 	for _, text := range c.Size {
 		size, err := emulator.ParseSize(text)
 		if err != nil {
@@ -156,7 +156,7 @@ func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
 		}
 		for _, renderer := range renderers {
 			for _, tmux := range places {
-				keys = append(keys, book.Key{Version: version, Renderer: renderer, Tmux: tmux, Cols: size.Cols, Rows: size.Rows})
+				keys = append(keys, book.BookID{Version: version, Renderer: renderer, Tmux: tmux, Cols: size.Cols, Rows: size.Rows})
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (c *List) Run(s *process.System) error {
 			return err
 		}
 		type row struct {
-			book.Key
+			book.BookID
 			Pages int    `json:"pages"`
 			Dir   string `json:"dir"`
 		}
@@ -218,7 +218,7 @@ func (c *List) Run(s *process.System) error {
 			if err != nil {
 				return err
 			}
-			rows = append(rows, row{b.Key, len(names), b.Dir})
+			rows = append(rows, row{b.BookID, len(names), b.Dir})
 		}
 		if c.JSON {
 			return s.PrintIndentedJSON(rows)
@@ -227,7 +227,7 @@ func (c *List) Run(s *process.System) error {
 			fmt.Fprintln(s.Stderr, "no screens have been captured yet")
 		}
 		for _, r := range rows {
-			fmt.Fprintf(s.Stdout, "%-36s %3d pages\n", r.Key, r.Pages)
+			fmt.Fprintf(s.Stdout, "%-36s %3d pages\n", r.BookID, r.Pages)
 		}
 		return nil
 	}
@@ -247,7 +247,7 @@ func (c *List) Run(s *process.System) error {
 		return s.PrintIndentedJSON(all)
 	}
 	for i := range all {
-		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].NameWithTape(), all[i].State, all[i].Key)
+		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].NameWithTape(), all[i].State, all[i].BookID)
 	}
 	return nil
 }

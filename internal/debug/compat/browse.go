@@ -44,7 +44,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	b := &callAndBreakpointPages{hub: c.hub}
 	b.templates = template.Must(template.New("").Funcs(template.FuncMap{
 		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTime,
-		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isKnownInputOfNativeCaller,
+		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isInputOfClaudelessCaller,
 	}).Parse(browsePageTemplates))
 	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
 		"/call/{id}":                          (*callAndBreakpointPages).pageOfRequestedCall,
@@ -72,8 +72,8 @@ func olderClientCallData(v debug.CallValues) *CallData {
 	return &CallData{}
 }
 
-// isKnownInputOfNativeCaller reports whether values come from one of claudeless's own callers, and the input is known.
-func isKnownInputOfNativeCaller(callValues debug.CallValues) bool {
+// isInputOfClaudelessCaller reports whether values come from one of claudeless's own callers, and the input is known.
+func isInputOfClaudelessCaller(callValues debug.CallValues) bool {
 	in, ok := callValues.(debug.ClaudelessCallInput)
 	return ok && in.JSON != nil
 }

@@ -155,7 +155,7 @@ func FuzzPages(f *testing.F) {
 		for id, v := range map[string]debug.CallValues{
 			"c": debug.ClaudelessCallInput{JSON: raw, ContentID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
-			hub.Records.AddRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{
+			hub.Records.AddExternalRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,
 				Process: debug.Process{ProcessKey: text}, StartedAt: float64(len(text)) * 1e9,
 			}})

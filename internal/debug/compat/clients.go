@@ -170,7 +170,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 	if more != (OlderClientOutcome{}) {
 		rec.ExtraFields = more
 	}
-	c.hub.Records.AddRecord(rec)
+	c.hub.Records.AddExternalRecord(rec)
 	return SuccessFields(), nil
 }
 

@@ -110,7 +110,7 @@ func (r *preparedRun) createConfigAndShims() error {
 		}
 	}
 	if r.Setup.Real.Path != "" {
-		if err := r.prepareScenarioServersForRealClaude(); err != nil {
+		if err := r.prepareRunOfRealClaude(); err != nil {
 			return err
 		}
 	}
@@ -261,9 +261,9 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 
 func (r *preparedRun) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareScenarioServersForRealClaude prepares the run for a real claude. It writes the MCP servers of the scenario to a
+// prepareRunOfRealClaude prepares the run for a real claude. It writes the MCP servers of the scenario to a
 // configuration file. If an exit code is expected, this binary will stay the parent of claude to record the code.
-func (r *preparedRun) prepareScenarioServersForRealClaude() error {
+func (r *preparedRun) prepareRunOfRealClaude() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")
 	}

@@ -229,7 +229,7 @@ func (p *playbackTracker) updateRemainingTurnsAfterMatch(entry journal.Entry, se
 	s := p.getOrAddProgressOfSession(session)
 	rule, turn := parseRuleName(ruleName)
 	if before := s.remainingTurns; before != nil && (rule != before.ruleIndex || turn != before.nextTurnIndex) {
-		p.findings = append(p.findings, before.findingOfNextUnreachedTurn(entry)...)
+		p.findings = append(p.findings, before.newUnreachedTurnFinding(entry)...)
 	}
 	s.remainingTurns = p.in.turnsOfRuleFromIndex(rule, turn+1)
 }
@@ -237,7 +237,7 @@ func (p *playbackTracker) updateRemainingTurnsAfterMatch(entry journal.Entry, se
 func (p *playbackTracker) findingsOfUnreachedTurnsAndSteps() []Finding {
 	for _, s := range p.sessions {
 		if s.remainingTurns != nil {
-			p.findings = append(p.findings, s.remainingTurns.findingOfNextUnreachedTurn(journal.Entry{})...)
+			p.findings = append(p.findings, s.remainingTurns.newUnreachedTurnFinding(journal.Entry{})...)
 		}
 	}
 	for _, s := range p.sessions {
@@ -364,7 +364,7 @@ func (p *journaledProcess) matchOfRuleWithUnfinishedAnswer() *journal.Match {
 	return rule
 }
 
-func (s *remainingTurnsOfRule) findingOfNextUnreachedTurn(entry journal.Entry) []Finding {
+func (s *remainingTurnsOfRule) newUnreachedTurnFinding(entry journal.Entry) []Finding {
 	return []Finding{withPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.ruleIndex, s.nextTurnIndex),
 		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: entry.Time, PID: entry.PID,

@@ -24,7 +24,7 @@ type LineOrigin struct {
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
-	messages map[modelSource]lastModelMessage            // last message of each model
+	messages map[modelSource]lastMessageAndRequest       // last message of each model
 	retries  map[processKey]int                          // failed attempts of the current request
 	requests map[apiConversation]lastConversationRequest // last request to the Messages API in each conversation
 	gates    []GateState
@@ -45,7 +45,7 @@ type modelSource struct {
 	agent   string
 }
 
-type lastModelMessage struct {
+type lastMessageAndRequest struct {
 	messageID    string
 	requestIndex int // number of the request that the message answers, see RunRecord.AddRequest
 }

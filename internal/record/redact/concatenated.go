@@ -8,7 +8,7 @@ import (
 
 // findConcatenatedSecrets finds secrets that a shell or a program concatenates from parts: "ghp_""cd", 'sk-'abc, "ghp_" +
 // "abcd", a line continued with a backslash, base64 split into lines.
-func findConcatenatedSecrets(text string, known knownValues, shapes *secretFormFinder) []Finding {
+func findConcatenatedSecrets(text string, known knownValues, shapes *secretShapeFinder) []Finding {
 	var found []Finding
 	for _, part := range byteRangesAroundConcatenations(text) {
 		plain, at := joinConcatenatedStrings(text[part[0]:part[1]])

@@ -70,7 +70,7 @@ func randomChar(r *rand.Rand, ranges []rune) rune {
 type plantedSecret struct{ text, secret string }
 
 // plantSecrets generates texts that one rule finds without context; it returns none if this is impossible for the rule.
-func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []plantedSecret {
+func plantSecrets(t *testing.T, r *rand.Rand, s *secretShapeFinder, n, wanted int) []plantedSecret {
 	t.Helper()
 	rule := s.rules[n]
 	re, err := syntax.Parse(rule.expr, syntax.Perl)

@@ -9,7 +9,7 @@ import (
 )
 
 // findEncoded finds encoded secrets: in base64 strings and in words with percent escapes.
-func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
+func findEncoded(s string, known knownValues, shapes *secretShapeFinder) []Finding {
 	var found []Finding
 	for _, w := range base64AndPercentEncodedWordSpans(s) {
 		plain, ok := decodeWord(s[w[0]:w[1]])

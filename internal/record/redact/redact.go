@@ -38,7 +38,7 @@ type Redactor struct {
 	personal    *personalDataFinder // nil means personal data is kept
 
 	mu    sync.Mutex
-	forms *secretFormFinder // created on first use, because a process that records nothing does not need it
+	forms *secretShapeFinder // created on first use, because a process that records nothing does not need it
 }
 
 // New creates a redactor for the secrets that the options describe.
@@ -103,7 +103,7 @@ func (f *Finder) Places(text string) (places [][2]int) {
 }
 
 // getOrCreateSecretFormFinder returns the finder that finds secrets by their form. It is created on first use.
-func (r *Redactor) getOrCreateSecretFormFinder() *secretFormFinder {
+func (r *Redactor) getOrCreateSecretFormFinder() *secretShapeFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forms == nil {

@@ -34,8 +34,8 @@ func additionalRules() []rule {
 	return rules
 }
 
-// secretFormFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
-type secretFormFinder struct {
+// secretShapeFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
+type secretShapeFinder struct {
 	rules  []rule
 	words  *wordFinder
 	byWord []keyword
@@ -45,8 +45,8 @@ type secretFormFinder struct {
 	exclusions *falsePositivePatterns
 }
 
-func newSecretFormFinder() *secretFormFinder {
-	s := &secretFormFinder{rules: slices.Concat(additionalRules(), maintained[:]), words: newWordFinder(true)}
+func newSecretFormFinder() *secretShapeFinder {
+	s := &secretShapeFinder{rules: slices.Concat(additionalRules(), maintained[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
@@ -79,7 +79,7 @@ func padKeywordToThreeBytesWithNeighbours(keyword string) (searchWords []string)
 }
 
 // candidateSpans returns, by rule number, the parts of a text that the rule might match, in order, without overlaps.
-func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
+func (s *secretShapeFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
 	s.words.forEachWordMatch(text, func(word, start, end int) {
 		k := s.byWord[word]
@@ -100,11 +100,11 @@ func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	return spans
 }
 
-func (s *secretFormFinder) find(text string) []Finding {
+func (s *secretShapeFinder) find(text string) []Finding {
 	return append(s.findWithRules(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
-func (s *secretFormFinder) findWithRules(text string, chosen func(rule) bool) []Finding {
+func (s *secretShapeFinder) findWithRules(text string, chosen func(rule) bool) []Finding {
 	spans := s.candidateSpans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
@@ -118,7 +118,7 @@ func (s *secretFormFinder) findWithRules(text string, chosen func(rule) bool) []
 	return found
 }
 
-func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]int) []Finding {
+func (s *secretShapeFinder) findRuleMatches(text string, ruleIndex int, span [2]int) []Finding {
 	r, part := s.rules[ruleIndex], text[span[0]:span[1]]
 	var found []Finding
 	for _, m := range s.compiledPattern(ruleIndex).FindAllStringSubmatchIndex(part, -1) {
@@ -173,7 +173,7 @@ func (r rule) secretSpan(match []int) (start, end int) {
 	return match[0], match[1]
 }
 
-func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
+func (s *secretShapeFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exprs[ruleIndex] == nil {
@@ -206,7 +206,7 @@ type falsePositivePatterns struct {
 }
 
 // isGuessFalsePositive reports whether a match of a guessing rule is not a secret, but for example a variable, a call or a word.
-func (s *secretFormFinder) isGuessFalsePositive(guessingRule rule, matchedText, secret string) bool {
+func (s *secretShapeFinder) isGuessFalsePositive(guessingRule rule, matchedText, secret string) bool {
 	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && guessingRule.id != "password" {
 		return true
 	}

@@ -27,8 +27,8 @@ const (
 
 const tmuxBookDirSuffix = "-tmux"
 
-// Key identifies a book (a directory of captured screens) by version, renderer and terminal size.
-type Key struct {
+// BookID identifies a book (a directory of captured screens) by version, renderer and terminal size.
+type BookID struct {
 	Version  string `json:"version,omitempty"`
 	Renderer string `json:"renderer,omitempty"`
 	Tmux     bool   `json:"tmux,omitempty"` // captured inside tmux, where the CLI shows other messages
@@ -37,7 +37,7 @@ type Key struct {
 }
 
 // RelativeBookDir returns the directory of the book below the root: VERSION/RENDERER/COLSxROWS.
-func (k Key) RelativeBookDir() string {
+func (k BookID) RelativeBookDir() string {
 	renderer := k.Renderer
 	if k.Tmux {
 		renderer += tmuxBookDirSuffix
@@ -46,7 +46,7 @@ func (k Key) RelativeBookDir() string {
 }
 
 // String returns the key in the form VERSION/RENDERER/COLSxROWS, for messages.
-func (k Key) String() string { return filepath.ToSlash(k.RelativeBookDir()) }
+func (k BookID) String() string { return filepath.ToSlash(k.RelativeBookDir()) }
 
 // Root returns the cache directory in which the captured screens of all versions are stored.
 func Root(environ []string) string {
@@ -56,12 +56,14 @@ func Root(environ []string) string {
 
 // Book is a directory with the captured screens of one version, renderer and terminal size.
 type Book struct {
-	Key
+	BookID
 	Dir string
 }
 
 // New returns the book with this key below root; its directory may not exist yet.
-func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.RelativeBookDir())} }
+func New(root string, k BookID) Book {
+	return Book{BookID: k, Dir: filepath.Join(root, k.RelativeBookDir())}
+}
 
 // List returns the books below root, books of older versions first. A root that does not exist has none.
 func List(root string) ([]Book, error) {
@@ -71,12 +73,12 @@ func List(root string) ([]Book, error) {
 	}
 	var books []Book
 	for _, dir := range dirs {
-		k := Key{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
+		k := BookID{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
 		k.Renderer, k.Tmux = strings.CutSuffix(filepath.Base(filepath.Dir(dir)), tmuxBookDirSuffix)
 		if n, err := fmt.Sscanf(filepath.Base(dir), "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
 			continue
 		}
-		books = append(books, Book{Key: k, Dir: dir})
+		books = append(books, Book{BookID: k, Dir: dir})
 	}
 	slices.SortStableFunc(books, func(a, b Book) int { return CompareVersions(a.Version, b.Version) })
 	return books, nil
@@ -131,7 +133,7 @@ func CompareVersions(a, b string) int {
 
 // Nearest returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
 // terminal, then with the nearest size. ok is false if books is empty.
-func Nearest(books []Book, k Key) (b Book, ok bool) {
+func Nearest(books []Book, k BookID) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false
 	}

@@ -30,8 +30,8 @@ func screenOf(p *Page) emulator.Screen {
 func TestPageIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	b := New(root, Key{Version: "1.2.3", Renderer: RendererInline, Tmux: true, Cols: 60, Rows: 12})
-	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", Key: b.Key, Offset: 3}
+	b := New(root, BookID{Version: "1.2.3", Renderer: RendererInline, Tmux: true, Cols: 60, Rows: 12})
+	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", BookID: b.BookID, Offset: 3}
 	p.SetFromScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
 	if err := b.Write(&p); err != nil {
 		t.Fatal(err)
@@ -139,19 +139,19 @@ func TestPlanPathsAreJoined(t *testing.T) {
 func TestNearestAndVersions(t *testing.T) {
 	t.Parallel()
 	var books []Book
-	for _, k := range []Key{
+	for _, k := range []BookID{
 		{"2.1.9", RendererFullscreen, false, 110, 36},
 		{"2.1.10", RendererFullscreen, true, 80, 24},
 		{"2.1.10", RendererFullscreen, false, 80, 24},
 		{"2.1.10", RendererInline, false, 110, 36},
 	} {
-		books = append(books, Book{Key: k})
+		books = append(books, Book{BookID: k})
 	}
-	got, _ := Nearest(books, Key{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
-	if got.Key != books[2].Key {
-		t.Errorf("nearest is %v", got.Key)
+	got, _ := Nearest(books, BookID{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
+	if got.BookID != books[2].BookID {
+		t.Errorf("nearest is %v", got.BookID)
 	}
-	if _, ok := Nearest(nil, Key{}); ok {
+	if _, ok := Nearest(nil, BookID{}); ok {
 		t.Error("there is a nearest of no books")
 	}
 	if CompareVersions("2.1.9", "2.1.10") >= 0 || CompareVersions("2.1.10", "2.1.10") != 0 {

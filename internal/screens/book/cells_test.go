@@ -53,7 +53,7 @@ func TestCells(t *testing.T) {
 		"one  two\n /tmp/claudeless-screens-1/project\n" + "x\n",
 		"one\n /tmp/claudeless-screens-22/project\n" + "  ⎿  Tip: ask\ny\n",
 	} {
-		books[i] = New(t.TempDir(), Key{Version: "1", Renderer: RendererInline, Cols: 40, Rows: 5})
+		books[i] = New(t.TempDir(), BookID{Version: "1", Renderer: RendererInline, Cols: 40, Rows: 5})
 		p := Page{Tape: "t", Name: "p", State: "idle/start", Text: text}
 		p.Slots = FindSlots(p.Lines(), nil)
 		if err := books[i].Write(&p); err != nil {

@@ -23,7 +23,7 @@ type Page struct {
 	Name  string `json:"page"`
 	State string `json:"state"`           // "permission/bash": state and kind
 	Enter string `json:"enter,omitempty"` // effect of Enter: sends, accepts, refuses, quits, nothing
-	Key
+	BookID
 	Cursor    emulator.Cursor `json:"cursor"`
 	Title     string          `json:"title,omitempty"`
 	Alternate bool            `json:"alternate,omitempty"` // the alternate screen is shown

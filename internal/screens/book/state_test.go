@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 		{"plan", " ❯ 1. Yes", false, false},
 		{"plan", "❯ yes", false, true},
 	} {
-		p := Page{State: c.state, Key: Key{Tmux: c.tmux}}
+		p := Page{State: c.state, BookID: BookID{Tmux: c.tmux}}
 		p.SetFromScreen(screen(c.text), nil)
 		if got := ImplausibleStateReason(&p); (got != "") != c.wrong {
 			t.Errorf("%s with %q: %q", c.state, c.text, got)

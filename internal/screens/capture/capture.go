@@ -21,7 +21,7 @@ type Options struct {
 	Claude  string // the path of the real CLI; empty means the simulated one
 	Root    string // root directory of the captured screens
 	Environ []string
-	Books   []book.Key
+	Books   []book.BookID
 	Tapes   []*tape.Tape
 	Clock   tape.Clock
 	// Parallel is how many scripts of keys are played at the same time; 0 means 2.

@@ -149,7 +149,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 
 // savePage stores a captured screen. If its state label is wrong, its files get the suffix [book.RejectedSuffix].
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
-	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
+	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, BookID: s.book.BookID, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}
 	maps.Copy(texts, s.tape.Slots)
 	p.SetFromScreen(page.Screen, texts)

@@ -154,7 +154,7 @@ func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, re
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			if err := enc.Encode(terminal.handleRequest(ctx, line)); err != nil {
+			if err := enc.Encode(terminal.executeRequestOfTest(ctx, line)); err != nil {
 				return fmt.Errorf("writing a response to stdout: %w", err)
 			}
 		}
@@ -167,7 +167,7 @@ func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, re
 	}
 }
 
-func (t *ProgramInTerminal) handleRequest(ctx context.Context, line []byte) terminalAnswer {
+func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byte) terminalAnswer {
 	var r terminalRequest
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()

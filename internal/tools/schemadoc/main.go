@@ -25,7 +25,7 @@ func main() {
 }
 
 func run(dir, rootType, headType, listFile string, outputs [2]string) error {
-	f, err := parse(dir, rootType)
+	f, err := parsePackage(dir, rootType)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}

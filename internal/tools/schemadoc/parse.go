@@ -28,8 +28,8 @@ type field struct {
 	required bool
 }
 
-// parse reads the file guide.md and the types of the package in dir.
-func parse(dir, root string) (*fileFormat, error) {
+// parsePackage reads the file guide.md and the types of the package in dir.
+func parsePackage(dir, root string) (*fileFormat, error) {
 	guide, err := os.ReadFile(filepath.Join(dir, "guide.md"))
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func TestUpToDate(t *testing.T) {
 		{"../../../scenarios", "Scenario", "", "../../../docs/schema/scenario.json", "../../../docs/scenarios.md"},
 		{"../../record/journal", "Line", "LineHead", "../../../docs/schema/journal.json", "../../../docs/journal.md"},
 	} {
-		f, err := parse(tt.dir, tt.root)
+		f, err := parsePackage(tt.dir, tt.root)
 		if err != nil {
 			t.Fatal(err)
 		}
