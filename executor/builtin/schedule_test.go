@@ -158,6 +158,7 @@ func TestWebRefusals(t *testing.T) {
 	}{
 		{"WebFetch", toolInput{"url": "http://localhost/x", "prompt": "p"}, "WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead."},
 		{"WebFetch", toolInput{"url": "http://user:pw@example.com/x", "prompt": "p"}, "Invalid URL"},
+		{"WebFetch", toolInput{"url": "file:///etc/hosts", "prompt": "p"}, "Invalid URL"},
 	} {
 		wantText(t, call(t, tools, tt.name, tt.input), true, tt.want)
 	}

@@ -30,7 +30,7 @@ func webFetchTool() tool.Tool {
 		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, _ protocol.ToolUse, in webFetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
 			switch {
-			case err != nil || u.User != nil:
+			case err != nil || u.User != nil || u.Hostname() == "":
 				return tool.Fail("Invalid URL")
 			case !strings.Contains(u.Hostname(), "."):
 				return tool.Fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")

@@ -310,6 +310,10 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 }
 
 func runAgents(_ context.Context, s *process.System, words []string) error {
+	operands := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, "-") })
+	if len(operands) > 0 {
+		return process.Verbatimf("error: too many arguments for 'agents'. Expected 0 arguments but got %d.", len(operands))
+	}
 	if slices.Contains(words, "--json") {
 		return s.PrintIndentedJSON([]struct{}{})
 	}

@@ -154,7 +154,7 @@ func (c *command) listMarketplaces() error {
 	}
 	rows := []row{}
 	var text strings.Builder
-	text.WriteString("Configured marketplaces:\n\n  ❯ anthropic-plugin-directory\n    Source: Built in (Anthropic Directory)\n\n")
+	text.WriteString("Configured marketplaces:\n\n  ❯ " + builtinMarketplace + "\n    Source: Built in (Anthropic Directory)\n\n")
 	for _, f := range known {
 		var entry knownMarketplace
 		if json.Unmarshal(f.Value, &entry) != nil {
@@ -173,6 +173,9 @@ func (c *command) listMarketplaces() error {
 	return c.printf("%s", list)
 }
 
+// builtinMarketplace is the name of the vendor's own marketplace, which is always configured. It needs a network.
+const builtinMarketplace = "anthropic-plugin-directory"
+
 // updateMarketplaces reads marketplaces again; an empty name means all of them.
 func (c *command) updateMarketplaces(name string) error {
 	known, err := c.readObject(marketplacesFile)
@@ -180,7 +183,15 @@ func (c *command) updateMarketplaces(name string) error {
 		return err
 	}
 	if name != "" && known.Get(name) == nil {
-		return c.fail("Failed to update marketplace(s): Marketplace '%s' not found", name)
+		if err := c.printf("Updating marketplace: %s...\n", name); err != nil {
+			return err
+		}
+		var available []string
+		for _, f := range known {
+			available = append(available, f.Key)
+		}
+		return c.fail("Failed to update marketplace(s): Marketplace '%s' not found. Available marketplaces: %s", name,
+			strings.Join(append(available, builtinMarketplace), ", "))
 	}
 	n := 0
 	for _, f := range known {
