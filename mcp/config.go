@@ -157,7 +157,7 @@ func (e *ConfigError) Error() string {
 }
 
 // LoadConfigs reads and merges all configuration. It returns a *ConfigError for a broken value in Values, lists
-// broken entries in Config.Errors, and ignores a broken .mcp.json.
+// broken entries in Config.Errors, and reports a broken .mcp.json only in Config.Problems.
 func LoadConfigs(o ConfigOptions) (Config, error) {
 	l := configLoader{options: o, vars: newVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {

@@ -273,7 +273,7 @@ func scriptAndUnwrappedLines(script string) []string {
 var maybeEmptyWord = LazyRegexp(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
 // unwrappedLinesIfFirstVariableEmpty returns the unwrapped command lines of c as if the first variable among the wrapper's
-// own words were empty; nil if there is no variable.
+// own words were empty. It returns nil if there is no variable.
 func (c Command) unwrappedLinesIfFirstVariableEmpty(wrapperWords []Word) []string {
 	i := slices.IndexFunc(wrapperWords, func(w Word) bool { return w.Shape == string(PlaceholderPossiblyEmptyVariable) && w.Source[0] == '$' })
 	if i < 0 {

@@ -230,10 +230,9 @@ func jsonErrorOrDetails(name string, index *diag.SourceIndex, details []string) 
 }
 
 func mcpServerConfigPath(index *diag.SourceIndex, serverName string) diag.Path {
-	for _, table := range []string{"mcpServers", "servers"} {
-		if _, ok := index.Lookup(diag.Path{table, serverName}); ok {
-			return diag.Path{table, serverName}
-		}
+	path := diag.Path{"mcpServers", serverName}
+	if _, ok := index.Lookup(path); ok {
+		return path
 	}
-	return diag.Path{"mcpServers"}
+	return path[:1]
 }

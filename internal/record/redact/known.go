@@ -51,7 +51,7 @@ func variableLooksSecret(name, value string) bool {
 	return false
 }
 
-// looksRandom reports whether a value has no spaces, at least 10 bytes and several letters and digits, and is no path.
+// looksRandom reports whether a value has at least 10 bytes, several letters and digits and no spaces, and is not a path.
 func looksRandom(value string) bool {
 	const enough = 10
 	letters, digits := 0, 0
