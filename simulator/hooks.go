@@ -338,7 +338,7 @@ type promptHookResult struct {
 func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
-		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.main.Start.Title})
+		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.Snapshot().Title})
 	}
 	switch {
 	case err != nil:

@@ -58,7 +58,7 @@ func (d *toolCallRunner) runCalls(ctx context.Context, calls []preparedCall) ([]
 	}
 	for i, c := range calls {
 		if c.earlyResult != nil {
-			shown[i], results[i] = true, scenarioResult(c.toolUse, c.earlyResult.result.ToolResult)
+			shown[i], results[i] = true, scenarioResult(c, c.earlyResult.result.ToolResult)
 		}
 	}
 	for start := 0; start < len(calls); {
@@ -68,7 +68,7 @@ func (d *toolCallRunner) runCalls(ctx context.Context, calls []preparedCall) ([]
 		}
 		stop, err := d.runCallsInParallel(ctx, calls, start, end, func(r executedCall) {
 			shown[r.index] = true
-			results[r.index] = scenarioResult(calls[r.index].toolUse, r.result.ToolResult)
+			results[r.index] = scenarioResult(calls[r.index], r.result.ToolResult)
 			d.emitEventsAndResultOfCall(calls[r.index], r)
 		})
 		if err != nil {
@@ -445,12 +445,12 @@ func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol
 	return uses
 }
 
-func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Result {
+func scenarioResult(c preparedCall, r protocol.ToolResult) scenarios.Result {
 	content, err := protocol.Marshal(r.Content)
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredResultOf(use.Name, r)}
+	return scenarios.Result{ToolUseID: c.toolUse.ID, Tool: cmp.Or(c.writtenName, c.toolUse.Name), Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredResultOf(c.toolUse.Name, r)}
 }
 
 // structuredResultOf returns an MCP result's structured content, or a built-in tool's output; nil means none.

@@ -12,7 +12,8 @@ import (
 type sessionListLineBuilder struct {
 	conversation      *conversation
 	title             string
-	hasUserTitle      bool // the title was set in this process, not read from the transcript
+	agentName         string // the title, unless only initialize has set it
+	hasUserTitle      bool   // the title was set in this process, not read from the transcript
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
 	lastPromptText    string           // text of the last prompt, as session lists show it
@@ -89,7 +90,11 @@ func (l *sessionListLineBuilder) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
-	return []any{protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id}, protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.conversation.id}}
+	lines := []any{protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id}}
+	if l.agentName != "" {
+		lines = append(lines, protocol.AgentNameLine{Type: "agent-name", AgentName: l.agentName, SessionID: l.conversation.id})
+	}
+	return lines
 }
 
 func (l *sessionListLineBuilder) agentSettingLines() []any {

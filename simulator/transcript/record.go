@@ -468,11 +468,11 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansionContext(ev.Expansion)
 }
 
-func (r *recorder) setTitle(title string) error {
+func (r *recorder) setTitle(title, agentName string) error {
 	if title == r.sessionListLines.title {
 		return nil
 	}
-	r.sessionListLines.title, r.sessionListLines.hasUserTitle = title, true
+	r.sessionListLines.title, r.sessionListLines.agentName, r.sessionListLines.hasUserTitle = title, agentName, true
 	if !r.lines.opened {
 		return nil
 	}

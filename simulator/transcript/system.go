@@ -117,7 +117,7 @@ func connectionErrorCode(message string) string {
 func (r *recorder) recordSystem(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
-		return r.setTitle(ev.Text("title"))
+		return r.setTitle(ev.Text("title"), ev.Text("title"))
 	case "informational":
 		if ev.StreamOnly {
 			return nil

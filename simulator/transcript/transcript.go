@@ -70,7 +70,7 @@ func Open(o Options) (*Transcript, error) {
 		return nil, err
 	}
 	if o.Title != "" {
-		s.recorder.sessionListLines.title, s.recorder.sessionListLines.hasUserTitle = o.Title, true
+		s.recorder.sessionListLines.title, s.recorder.sessionListLines.agentName, s.recorder.sessionListLines.hasUserTitle = o.Title, o.Title, true
 	}
 	if totals := &s.recorder.costs.totals; totals.StartTime == 0 {
 		totals.StartTime = o.Clock.Now().UnixMilli()
@@ -168,7 +168,7 @@ func (s *Transcript) openResumed(path string) error {
 	rec.requests.restoreFromTranscript(t, leaf, th.forked)
 	rec.awaitsReply, rec.promptCount, rec.untypedPromptCount, rec.attachments.environmentWritten, rec.attachments.contextPending = s.unansweredPrompts == nil && t.endsWithUnansweredUserMessage(leaf), t.promptCount, t.untypedPromptCount, t.environmentWritten, t.contextPending
 	th.lastLineUUIDs, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
-	rec.sessionListLines.title, rec.sessionListLines.tools, rec.sessionListLines.lastPromptText = t.title, t.tools, t.lastPromptText
+	rec.sessionListLines.title, rec.sessionListLines.agentName, rec.sessionListLines.tools, rec.sessionListLines.lastPromptText = t.title, t.title, t.tools, t.lastPromptText
 	if th.forked {
 		rec.sessionListLines.lastPromptText = t.firstPromptTextOfBranch(leaf)
 	} else if t.planName != "" {
@@ -188,7 +188,10 @@ func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLi
 func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.updateFromResult(total) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
-func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
+func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title, title) }
+
+// SetTitleOfHost is like [Transcript.SetTitle], but the title is not recorded as the name of the agent.
+func (s *Transcript) SetTitleOfHost(title string) error { return s.recorder.setTitle(title, "") }
 
 // RecordCostsAndFilesAtExit writes the costs at the end of a session in a terminal. Then it records files for the
 // command exitCommandID, which ends the session; empty means none. For an empty transcript, it does nothing.
@@ -337,7 +340,7 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, idBeforeFirstClear: cmp.Or(before.idBeforeFirstClear, before.id), writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
 	s.recorder = newRecorder(s.conversation)
-	s.recorder.sessionListLines.title, s.recorder.sessionListLines.hasUserTitle = named.title, named.hasUserTitle
+	s.recorder.sessionListLines.title, s.recorder.sessionListLines.agentName, s.recorder.sessionListLines.hasUserTitle = named.title, named.agentName, named.hasUserTitle
 	s.recorder.costs.totals.StartTime = before.options.Clock.Now().UnixMilli()
 	s.history, s.fileHistoryLines, s.scenarioState, s.deferredCallID = nil, nil, nil, ""
 	return s.conversation.id, s.conversation.path, err

@@ -191,13 +191,22 @@ func (p *Conn) handleInterruptRequest(f incomingFrame) {
 // Turns wait until the host's own servers are connected.
 func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
-	begun, again := p.recordInitializeRequest()
+	connectAfterAnswer := func() {}
+	again := p.recordInitializeRequest()
 	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
-		g := &InitializeRequest{Request: decodeRequest(f), TurnStarted: begun}
+		g := &InitializeRequest{Request: decodeRequest(f), RepeatedOrLate: again}
 		g.connect = func(connect func(context.Context)) {
-			p.connectUntilServerMessage(work, answered, func() { connect(ctx) })
+			now := func() { p.connectUntilServerMessage(work, answered, func() { connect(ctx) }) }
+			if again {
+				connectAfterAnswer = now
+				return
+			}
+			now()
 		}
 		a, err := p.session.Initialize(work, g)
+		if err == nil {
+			p.recordInitializeSucceeded()
+		}
 		if g.connect != nil {
 			g.ConnectServersUntilFirstMessage(func(context.Context) {})
 		}
@@ -208,6 +217,7 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 		return a, err
 	}, func() {
 		close(answered)
+		connectAfterAnswer()
 		p.servePostponedRequests(ctx)
 	})
 }

@@ -44,6 +44,7 @@ type initializeState struct {
 	unanswered int // number of initialize requests without an answer; other requests wait for them
 	connecting int // number of initialize requests whose servers are still connecting; turns wait for them
 	answered   bool
+	succeeded  bool            // an initialize request was answered without an error
 	postponed  []incomingFrame // requests of other kinds that wait for the answer to initialize
 }
 
@@ -287,15 +288,20 @@ func (d *promptScheduler) HasTurnStarted() bool {
 
 // recordInitializeRequest records an initialize request. From now on, other requests wait until
 // [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
-// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started.
-// isRepeatedOrLate is true if turnStarted is true or if another initialize request came earlier.
-func (d *promptScheduler) recordInitializeRequest() (turnStarted, isRepeatedOrLate bool) {
+// [promptScheduler.recordInitializeServersConnected] is called. isRepeatedOrLate is true if a turn has already started or
+// another initialize request has succeeded or is not answered yet.
+func (d *promptScheduler) recordInitializeRequest() (isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.unanswered++
 	d.initialize.connecting++
-	turnStarted = d.turn.count > 0 || d.turn.prompt != nil
-	return turnStarted, turnStarted || d.initialize.answered || d.initialize.unanswered > 1
+	return d.turn.count > 0 || d.turn.prompt != nil || d.initialize.succeeded || d.initialize.unanswered > 1
+}
+
+func (d *promptScheduler) recordInitializeSucceeded() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.initialize.succeeded = true
 }
 
 func (d *promptScheduler) recordInitializeServersConnected() {

@@ -122,13 +122,14 @@ type Answer struct {
 // InitializeRequest is an initialize request, with the means to connect its servers.
 type InitializeRequest struct {
 	Request
-	TurnStarted bool // at least one turn has started
-	connect     func(connect func(ctx context.Context))
+	RepeatedOrLate bool // follows a turn or an initialize request that did not fail
+	connect        func(connect func(ctx context.Context))
 }
 
 // ConnectServersUntilFirstMessage calls connectServers, which connects the servers of the request, with the context of
 // the session. It returns when connectServers has returned or a message is sent to one of the host's servers. The host
-// may handle this message only after the response to initialize. The method may be called only once.
+// may handle this message only after the response to initialize. With a repeated request, connectServers is called after
+// the response. The method may be called only once.
 func (g *InitializeRequest) ConnectServersUntilFirstMessage(connectServers func(ctx context.Context)) {
 	g.connect(connectServers)
 	g.connect = nil

@@ -398,7 +398,7 @@ func (f *fakeSession) rewindFiles(uuid string, _ bool) (checkpoint.RewindEffect,
 }
 
 func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (InitializeAnswer, error) {
-	if in.TurnStarted {
+	if in.RepeatedOrLate {
 		return InitializeAnswer{OutputStyle: "again"}, nil
 	}
 	var agents []Agent

@@ -17,7 +17,7 @@ import (
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
 	in := plainjson.DecodeOrZero[InitializeOptions](g.Body)
-	in.TurnStarted = g.TurnStarted
+	in.RepeatedOrLate = g.RepeatedOrLate
 	if text, is := plainjson.StringValue(sent.keys["systemPrompt"]); is {
 		in.SystemPrompt = []string{text}
 	}
@@ -33,11 +33,14 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	if err != nil {
 		return control.Answer{}, err
 	}
+	for _, ev := range d.startFrames {
+		r.conn.WriteEvent(ev)
+	}
 	g.ConnectServersUntilFirstMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.SessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
-	a := control.Answer{Payload: d, EventsBefore: d.startFrames}
+	a := control.Answer{Payload: d}
 	if in.Title != "" {
 		a.EventsBefore = append(a.EventsBefore, titleChangedEvent(in.Title))
 	}
@@ -118,28 +121,24 @@ func readServerHandshakes(in controlRequest, serverNames []string, isConnected f
 // StopBackgroundAgents stops the background agents.
 func (h *hostedSession) StopBackgroundAgents() { h.session.Tasks().StopBackgroundAgents() }
 
-// Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
+// Initialize applies the host's settings. A repeated or late request changes only hooks, title and servers, and can
+// switch on the texts of agents.
 func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (InitializeAnswer, error) {
-	if !in.TurnStarted {
-		if err := h.applySystemPromptSchemaAndToolAliases(in); err != nil {
-			return InitializeAnswer{}, err
-		}
-	}
-	if plainjson.IsSet(in.Agents) {
-		if err := h.session.Plan().DefineAgents(in.Agents); err != nil {
-			h.session.RunLog().WarnUnlessRunAsClaude(err.Error())
-		}
+	var frames []protocol.Event
+	if in.RepeatedOrLate {
+		in.Skills = nil
+	} else if err := h.applyFirstOnlyOptions(in); err != nil {
+		return InitializeAnswer{}, err
 	}
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
-	var frames []protocol.Event
-	if !in.TurnStarted {
+	if !in.RepeatedOrLate {
 		frames = session.RunStartHooks(ctx, h.session)
 	}
 	if in.Hooks != nil {
 		h.session.Hooks().ReplaceCallbacks(in.Hooks)
 	}
 	if in.Title != "" {
-		h.session.Rename(in.Title)
+		session.SetTitleOfHost(h.session, in.Title)
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
@@ -154,8 +153,13 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	return d, nil
 }
 
-// applySystemPromptSchemaAndToolAliases applies the options that are otherwise set by flags.
-func (h *hostedSession) applySystemPromptSchemaAndToolAliases(in InitializeOptions) error {
+// applyFirstOnlyOptions applies the options that are otherwise set by flags.
+func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
+	if plainjson.IsSet(in.Agents) {
+		if err := h.session.Plan().DefineAgents(in.Agents); err != nil {
+			h.session.RunLog().WarnUnlessRunAsClaude(err.Error())
+		}
+	}
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
@@ -183,7 +187,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
-	if h.session.Plan().Host.AwaitInitialize && !in.TurnStarted {
+	if h.session.Plan().Host.AwaitInitialize && !in.RepeatedOrLate {
 		h.session.AddPlugins(dirs, withServers)
 	}
 	return h.session.Plan().Catalog.HasPluginInEach(dirs...)

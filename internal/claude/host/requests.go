@@ -57,7 +57,7 @@ type initializer interface {
 
 // InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys are zero.
 type InitializeOptions struct {
-	TurnStarted        bool                                      `json:"-"` // at least one turn has started; not sent by the host
+	RepeatedOrLate     bool                                      `json:"-"` // of control.InitializeRequest; not sent by the host
 	Hooks              map[string][]protocol.HookCallbackMatcher `json:"hooks"`
 	SDKMCPServers      []string                                  `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServerConfig                `json:"sdkMcpServerConfigs"`

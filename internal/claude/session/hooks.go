@@ -162,6 +162,11 @@ func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, o
 	return text, err == nil
 }
 
+func (l *skillLibrary) isAllowed(name string) bool {
+	allowed := l.loadableSkills.Load()
+	return allowed == nil || slices.Contains(*allowed, name)
+}
+
 func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model, Effort: k.Effort}
 }
@@ -170,7 +175,6 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.findCommand(name)
-	allowed := l.loadableSkills.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
 	case name == "":
@@ -183,7 +187,7 @@ func (l *skillLibrary) Check(name string) error {
 		return errors.New("Unknown skill: " + name + l.catalog.SimilarNameHint(name))
 	case k.HiddenFromModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved + " Do not replicate this skill's workflow by other means — it is reserved for explicit user invocation.")
-	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
+	case !l.isAllowed(k.Name) && !l.isAllowed(name):
 		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
 	}
 	return nil

@@ -189,7 +189,14 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 
 // Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {
+	s.state.SetTitle(title)
 	s.conversation.queueTranscriptChange(func() { s.records.SetTitle(title) })
+}
+
+// SetTitleOfHost sets the title in the initialize request. Unlike the title of [Session.Rename], it is no name of the agent.
+func SetTitleOfHost(s *Session, title string) {
+	s.state.SetTitle(title)
+	s.conversation.queueTranscriptChange(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
 }
 
 // RecordInTranscriptBetweenTurns adds events to the transcript when the next turn begins or ends.

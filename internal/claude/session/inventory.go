@@ -292,7 +292,7 @@ func compareToolNamesTaskFirst(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
 }
 
-// appendMCPNames appends the names of MCP tools, sorted case-insensitively.
+// appendMCPNames appends the names of MCP tools, sorted case-insensitively, before a final StructuredOutput.
 func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	var names []string
 	for _, t := range tools {
@@ -301,6 +301,9 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 		}
 	}
 	slices.SortFunc(names, compareToolNamesTaskFirst)
+	if last := len(builtin) - 1; last >= 0 && builtin[last] == "StructuredOutput" {
+		builtin, names = builtin[:last], append(names, "StructuredOutput")
+	}
 	return append(append([]string{}, builtin...), names...)
 }
 

@@ -189,12 +189,14 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
-			if k.IsListedForModel() {
+			if k.IsListedForModel() && s.tools.skills.isAllowed(k.Name) {
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: k.LineInModelContext()})
 			}
 		}
 		for _, b := range s.plan.Profile.BuiltInSkillsListedForModel() {
-			now.Skills = append(now.Skills, transcript.Listing{Name: b.Name, Text: "- " + b.Name, BuiltIn: true})
+			if s.tools.skills.isAllowed(b.Name) {
+				now.Skills = append(now.Skills, transcript.Listing{Name: b.Name, Text: "- " + b.Name, BuiltIn: true})
+			}
 		}
 	}
 	return now
@@ -353,7 +355,11 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 		now.Tools = append(now.Tools, t)
 	}
 	if requester.Tools == nil {
-		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int {
+		sorted := now.Tools
+		if last := len(sorted) - 1; s.tools.inventory.hostSchema.Load() && last >= 0 { // StructuredOutput stays last
+			sorted = sorted[:last]
+		}
+		slices.SortFunc(sorted, func(a, b protocol.Tool) int {
 			return cmp.Or(cmp.Compare(min(len(a.Server), 1), min(len(b.Server), 1)), compareToolNamesTaskFirst(a.Name, b.Name))
 		})
 	}
