@@ -2,8 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -69,6 +67,10 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
 		l.inputOf(line.AgentID).addUserMessage(rawContentBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+	case protocol.LocalCommandLine:
+		if !line.DisplayOnly {
+			l.inputOf("").addMessage("user", "", []json.RawMessage{rawTextBlock(line.Content)}, false)
+		}
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 	case hostAssistantLine:
@@ -108,6 +110,8 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Content  json.RawMessage
 			}
 			Rendered          []protocol.AttachmentText
+			Content           json.RawMessage // of a local command
+			IsDisplayOnly     bool
 			IsAPIErrorMessage bool
 		}
 		if e.isSidechain || json.Unmarshal(e.raw, &line) != nil {
@@ -137,8 +141,11 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				c.lastRequestDir = line.Attachment.Snapshot.WorkingDirectory
 			}
 		case "system":
-			if line.Subtype == "compact_boundary" {
+			switch {
+			case line.Subtype == "compact_boundary":
 				c.messages = nil
+			case line.Subtype == "local_command" && !line.IsDisplayOnly:
+				c.addMessage("user", "", contentBlocksFromJSON(line.Content), false)
 			}
 		}
 	}
@@ -148,14 +155,6 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			l.recordBlobHash("", cmp.Or(line.Hash, line.ShapeHash))
 		}
 	}
-}
-
-func contentBlocksFromJSON(content json.RawMessage) []json.RawMessage {
-	var blocks []json.RawMessage
-	if json.Unmarshal(content, &blocks) == nil {
-		return blocks
-	}
-	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
 }
 
 func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool) {
@@ -451,11 +450,6 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 	known := l.writtenHashes[agentID+hash]
 	l.writtenHashes[agentID+hash] = true
 	return !known
-}
-
-func hexSHA256OfKindAndText(kind, text string) string {
-	sum := sha256.Sum256([]byte(kind + "\n" + text))
-	return hex.EncodeToString(sum[:])
 }
 
 // promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first

@@ -2,7 +2,9 @@ package transcript
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,6 +165,14 @@ func rawTextBlock(text string) json.RawMessage {
 	return json.RawMessage(`{"type":"text","text":` + plainjson.MarshalString(text) + `}`)
 }
 
+func contentBlocksFromJSON(content json.RawMessage) []json.RawMessage {
+	var blocks []json.RawMessage
+	if json.Unmarshal(content, &blocks) == nil {
+		return blocks
+	}
+	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
+}
+
 func isBlockOfType(block json.RawMessage, kind string) bool {
 	var b struct{ Type string }
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
@@ -249,3 +259,8 @@ func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.Att
 
 // mentionMessageID marks a message whose content is a text, not a list of blocks.
 const mentionMessageID = "mention"
+
+func hexSHA256OfKindAndText(kind, text string) string {
+	sum := sha256.Sum256([]byte(kind + "\n" + text))
+	return hex.EncodeToString(sum[:])
+}

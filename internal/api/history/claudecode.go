@@ -111,6 +111,9 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 		if command, ok := strings.CutPrefix(blockText, "<bash-input>"); ok {
 			r.shell = append(r.shell, "!"+strings.TrimSuffix(command, "</bash-input>"))
 		}
+		if last := len(r.prompt) - 1; last >= 0 && strings.HasPrefix(r.prompt[last], "/") && strings.HasPrefix(blockText, "<local-command-stdout>") {
+			r.prompt = r.prompt[:last] // a slash command that was not available (observed with 2.1.330)
+		}
 		r.context = append(r.context, splitContext(blockText)...)
 	default:
 		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // a skill that a sub-agent preloads
