@@ -11,7 +11,7 @@ import (
 // TestImportGuide runs the five commands of docs/import.md in a shell and compares the output with the page.
 func TestImportGuide(t *testing.T) {
 	t.Parallel()
-	_, walk, _ := strings.Cut(tree.ReadFile(t, "docs/import.md"), "## Five commands\n")
+	_, walk, _ := strings.Cut(tree.ReadFile(t, "docs/import.md"), "## A first import\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	blocks := regexp.MustCompile("(?s)```(sh|text)\n(.*?)```").FindAllStringSubmatch(walk, -1)
 	sh := startShell(t)
@@ -29,6 +29,6 @@ func TestImportGuide(t *testing.T) {
 		sh.until("the output "+want, func() bool { return outputPattern(want).MatchString(printed()) })
 	}
 	if commands != 5 {
-		t.Errorf("%d commands, the heading says five", commands)
+		t.Errorf("%d commands, want 5", commands)
 	}
 }
