@@ -58,7 +58,7 @@ type Scenario struct {
 	UserName string `toml:"user_name"`
 	// SessionID sets the id of a new session: a UUID, with or without hyphens.
 	SessionID string `toml:"session_id" empty:"no"`
-	// Placeholder is the prompt hint of the interactive screen.
+	// Placeholder is the hint in the empty input field of the interactive screen.
 	Placeholder string `toml:"placeholder"`
 	// Provider is the name of the provider on the interactive screen.
 	Provider string `toml:"provider"`

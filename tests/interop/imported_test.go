@@ -161,7 +161,7 @@ func (s realSession) runGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, walk, _ := strings.Cut(string(text), "## Five commands\n")
+	_, walk, _ := strings.Cut(string(text), "## A first import\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(walk, -1)
 	if len(commands) != 5 {
