@@ -66,7 +66,7 @@ type Scenario struct {
 	ShowWelcomeBack bool `toml:"show_welcome_back"`
 	// WelcomeBackRightPanel lists the right-hand lines of the start panel; `---` is a horizontal rule, "" a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
-	// ProjectPath is the stored session's project directory; default `working_directory`, else the run's directory.
+	// ProjectPath is the project directory of saved sessions; default `working_directory`, otherwise the run's directory.
 	ProjectPath string `toml:"project_path"`
 	// WorkingDirectory is the directory that transcripts and hook inputs report. Tools and hooks still run in the run's directory.
 	WorkingDirectory string `toml:"working_directory"`

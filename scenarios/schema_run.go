@@ -91,7 +91,7 @@ type Expectation struct {
 	Tool string `toml:"tool" empty:"no"`
 	// Input expects that the input of the tool call contains this part.
 	Input json.RawMessage `toml:"input"`
-	// Times is the expected number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
+	// Times is how often this must have happened: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
 	// Order is a number. The first call that this expectation matches must come after the first call of each
 	// expectation with a lower number.
