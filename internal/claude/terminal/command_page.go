@@ -174,10 +174,10 @@ func (t *Terminal) switchModel(commandLine, name string, save bool) {
 	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: text})
 }
 
-// showHeader takes the header from a captured page, which may show another model.
+// showHeader takes the header from a captured page, which may show another model. The logo moves: some pages do not show it.
 func (t *Terminal) showHeader() {
 	s, model := &t.console.screen, modelNameForHeader(t.player.session.Model())
-	if s.header = s.labels.pages.headerRowsOfStartPage(map[string]string{"version": t.plan.Version, "dir": t.plan.CWD}); s.header == nil {
+	if s.header = s.labels.pages.headerRowsOfStartPage(map[string]string{"version": t.plan.Version, "dir": t.plan.CWD, "logo": ""}); s.header == nil {
 		s.header = []string{"", " ▐▛███▛█   Claude Code v" + t.plan.Version, "▝▜██████▀  Model · API Usage Billing", " ▝▝   ▝▝   " + t.plan.CWD, ""}
 		if s.isInline {
 			s.header = s.header[1:]

@@ -54,7 +54,7 @@ func loadLabels(version string) (screenLabels, error) {
 // findLabelOrPrefix returns a state's label that begins with labelPrefix, or labelPrefix if there is none. An empty screenState
 // matches every state.
 func (l *screenLabels) findLabelOrPrefix(screenState, labelPrefix string) string {
-	if full := l.pages.capturedOptionLabel(screenState, labelPrefix); full != "" {
+	if full := l.pages.capturedOptionLabel(screenState, labelPrefix); full != "" && !strings.Contains(full, "\u2026") { // a truncated label depends on the width
 		return full
 	}
 	var found string

@@ -42,17 +42,19 @@ func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPage
 		return nil, nil
 	}
 	list, err := nearest.Pages()
-	const manyRows, manyCols = 1000, 1000
-	widest, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: manyCols, Rows: nearest.Rows})
-	labels, failed := widest.Pages()
-	err = cmp.Or(err, failed)
-	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
-	tallest, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
-	if tallest.BookID == nearest.BookID || err != nil {
-		return &realCLIPages{list, labels}, err
+	readOther := func(cols, rows int) (pages []book.Page) {
+		if other, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: cols, Rows: rows}); other.BookID != nearest.BookID && err == nil {
+			pages, err = other.Pages()
+		}
+		return pages
 	}
-	more, err := tallest.Pages()
-	return &realCLIPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...), labels}, err
+	const manyRows, manyCols = 1000, 1000
+	widest := readOther(manyCols, nearest.Rows)
+	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
+	if tallest := readOther(nearest.Cols, manyRows); tallest != nil {
+		list = append(slices.DeleteFunc(list, isTopOfDialogHidden), tallest...)
+	}
+	return &realCLIPages{list, widest}, err
 }
 
 // isTopOfDialogHidden reports whether a page of a small screen shows a dialog without its first rows.
@@ -116,25 +118,31 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 		switch {
 		case ok && value != "":
 			return value
-		case !ok && (s.Name == "tip" || s.Name == "logo" || s.Name == "duration" || s.Name == "time"):
+		case s.Name == "logo" || !ok && (s.Name == "tip" || s.Name == "duration" || s.Name == "time"):
 			return s.Value
 		}
 		return missingSlotMark
 	})
 }
 
-// capturedOptionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
+// capturedOptionLabel returns the full label of the option that begins with prefix, or else a truncated one; empty means that
+// no page contains it.
 func (p *realCLIPages) capturedOptionLabel(state, prefix string) string {
 	if p == nil {
 		return ""
 	}
+	truncated := ""
 	for _, page := range slices.Concat(p.list, p.widest) {
 		if page.State != state {
 			continue
 		}
 		rows := page.Lines()
 		for _, o := range page.Options {
-			if !strings.HasPrefix(o.Label, prefix) || strings.Contains(o.Label, "\u2026") {
+			if !strings.HasPrefix(o.Label, prefix) {
+				continue
+			}
+			if strings.Contains(o.Label, "\u2026") {
+				truncated = cmp.Or(truncated, o.Label)
 				continue
 			}
 			label := []string{o.Label}
@@ -144,7 +152,7 @@ func (p *realCLIPages) capturedOptionLabel(state, prefix string) string {
 			return strings.TrimSpace(strings.Join(label, " "))
 		}
 	}
-	return ""
+	return truncated
 }
 
 func (p *realCLIPages) copyCapturedTextsIntoDialog(d *dialog) {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,8 @@ func TestPages(t *testing.T) {
 	)
 	slots := map[string]string{"dir": "/tmp/x", "description": "Look around", "command": "ls"}
 	root := t.TempDir()
-	for _, p := range []book.Page{captured("start", "idle/start", start, slots), captured("ask", "permission/bash", ask, slots)} {
+	still := strings.NewReplacer("▐▛█", "   ", "▝▜█", "   ").Replace(start) // the logo moves
+	for _, p := range []book.Page{captured("begin", "idle/start", still, slots), captured("start", "idle/start", start, slots), captured("ask", "permission/bash", ask, slots)} {
 		if err := book.New(root+"/claudeless/screens", p.BookID).Write(&p); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +37,7 @@ func TestPages(t *testing.T) {
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
-	header := p.headerRowsOfStartPage(map[string]string{"version": "2.0.0", "dir": "/home/me"})
+	header := p.headerRowsOfStartPage(map[string]string{"version": "2.0.0", "dir": "/home/me", "logo": ""})
 	if diff := cmp.Diff([]string{"", " ▐▛█   Claude Code v2.0.0", " ▝▜█   /home/me", ""}, header); diff != "" {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
@@ -48,6 +50,15 @@ func TestPages(t *testing.T) {
 	l := screenLabels{pages: p}
 	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
+	}
+	menu := &realCLIPages{list: []book.Page{{State: "menu/slash", Text: "a\nb", Options: []book.Option{{Label: "/clear Start a…"}, {Label: "/compact Sum up", Row: 1}}}}}
+	for prefix, want := range map[string]string{"/clear ": "/clear Start a…", "/compact ": "/compact Sum up", "/cost ": ""} {
+		if got := menu.capturedOptionLabel("menu/slash", prefix); got != want {
+			t.Errorf("description %q, want %q", got, want)
+		}
+	}
+	if got := (&screenLabels{pages: menu}).findLabelOrPrefix("menu/slash", "/clear"); got != "/clear" {
+		t.Errorf("truncated label %q", got)
 	}
 	long := &realCLIPages{list: []book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
 	if got := long.paragraphAfter("note", "● Note:"); got != "see https://example.com/docs/a for more" {

@@ -104,6 +104,12 @@ func TestMask(t *testing.T) {
 	if diff := cmp.Diff([]string{"           Claude", "           Opus", "idle", "idle", "idle"}, start.Masked()[:5]); diff != "" {
 		t.Errorf("logo and hints (-want +got):\n%s", diff)
 	}
+	const wrapped = "/tmp/claudeless-exec-680/config/project\n  s/-tmp-1-project/4396c823-7ab7-46ff-bbe0-bd40\n  f1556b64.jsonl\n  https://example.com/a/long/page/of/documentation"
+	compacted := Page{Text: "  Earlier messages are saved in " + wrapped}
+	compacted.Slots = FindSlots(compacted.Lines(), nil)
+	if diff := cmp.Diff([]string{"  Earlier messages are saved in <transcript>", "  <transcript>", "  <transcript>", "  https://example.com/a/long/page/of/documentation"}, compacted.Masked()); diff != "" {
+		t.Errorf("path of a transcript (-want +got):\n%s", diff)
+	}
 	filled := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		if s.Name == "dir" {
 			return "/home/me/project"

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -288,20 +289,22 @@ type Slot struct {
 type runDependentPartPattern struct {
 	name    string
 	pattern *regexp.Regexp
+	literal string // is in each row that matches; most rows are excluded by it, which is faster. Empty means that none is known
 }
 
-// runDependentParts has the name of each [runDependentPartPattern] and its pattern.
+// runDependentParts has the name of each [runDependentPartPattern], its pattern and its literal.
 //
 //go:embed parts.txt
 var runDependentParts string
 
-func runDependentPartPatterns() (patterns []runDependentPartPattern) {
+var runDependentPartPatterns = sync.OnceValue(func() (patterns []runDependentPartPattern) {
 	for row := range strings.Lines(runDependentParts) {
 		name, pattern, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
-		patterns = append(patterns, runDependentPartPattern{name, regexp.MustCompile(pattern)})
+		pattern, literal, _ := strings.Cut(pattern, "\t")
+		patterns = append(patterns, runDependentPartPattern{name, regexp.MustCompile(pattern), literal})
 	}
 	return patterns
-}
+})
 
 func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string) {
 	all := runDependentPartPatterns()
@@ -321,11 +324,17 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	sorted := namesLongestTextFirst(texts)
 	all := runDependentPartPatterns()
 	for row, line := range lines {
+		if strings.Trim(line, " ─╌") == "" {
+			continue // most rows of a page
+		}
 		l := screenLineSlots{line: line, row: row, slotByByte: make([]*Slot, len(line))}
 		for _, name := range sorted {
 			l.addSlotsForText(name, texts[name])
 		}
 		for _, v := range all {
+			if !strings.Contains(line, v.literal) {
+				continue
+			}
 			for _, m := range v.pattern.FindAllStringSubmatchIndex(line, -1) {
 				l.addSlotUnlessOverlapping(v.name, m[2], m[3])
 			}
