@@ -1138,6 +1138,18 @@ func TestInteractiveInlineDialog(t *testing.T) {
 	r.wait("● Bash(mkdir -p seen)\n  ⎿ \u00a0Not run · rejected\n\n● Made: true")
 }
 
+// TestInteractiveInlineCompaction: /compact removes the conversation from the screen and says where it is saved (observed with
+// claude 2.1.330).
+func TestInteractiveInlineCompaction(t *testing.T) {
+	r := startInline(t, talkScenario, "--permission-mode", "default")
+	r.wait("? for shortcuts")
+	r.typePrompt("hello")
+	r.wait("✻ ")
+	r.typePrompt("/compact")
+	r.wait(r.dir + "\n\n\n✻ Conversation compacted (ctrl+o for the summary)\n  Earlier messages are saved in /")
+	r.wait(".jsonl\n\n\n❯ /compact\n  ⎿ \u00a0Compacted (ctrl+o to see full summary)\n")
+}
+
 // TestInteractiveInline: the inline renderer leaves its text on the terminal.
 func TestInteractiveInline(t *testing.T) {
 	r := startInline(t, talkScenario, "--permission-mode", "default")

@@ -153,8 +153,8 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 	}
 }
 
-// ResumedMessages returns the messages of the conversation that this session continues; nil means that it is new.
-func (s *Session) ResumedMessages() []transcript.Message { return s.records.transcript.History() }
+// Transcript returns the record of the session. Its history is the conversation that the session continues.
+func (s *Session) Transcript() *transcript.Transcript { return s.records.transcript }
 
 // AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
 // the MCP servers of the plugin; [Session.ConnectHostAndPluginServers] connects these servers.

@@ -50,7 +50,7 @@ var ErrDialogCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrStartDecl
 var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrStartDeclined)
 
 // UntrustedFolderExitText explains why the session was not started.
-const UntrustedFolderExitText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
+const UntrustedFolderExitText = "\nClaude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
 // OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys
 // are read until the terminal closes. A read that is blocked when Close is called is abandoned.

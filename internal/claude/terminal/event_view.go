@@ -264,6 +264,11 @@ func (v *eventView) showSystem(ev *protocol.System) {
 			v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":
+		if meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata); s.isInline && meta.Trigger == "manual" {
+			last := max(0, len(s.entries)-1) // the prompt /compact
+			text := "Conversation compacted (ctrl+o for the summary)\nEarlier messages are saved in " + v.player.session.Transcript().Path() + "\n"
+			s.entries = append([]transcriptEntry{{glyph: "✻ ", text: text}}, s.entries[last:]...)
+		}
 		v.appendNote("Compacted (ctrl+o to see full summary)")
 	case "status":
 		if mode, ok := ev.FieldValue("permissionMode").(protocol.PermissionMode); ok {

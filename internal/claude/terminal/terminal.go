@@ -56,7 +56,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.ignoresPlans, t.prompter.auto.isUnavailable = plan.Settings.Permissions.NoClassifierInPlanMode, forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // left by the previous session
-	for _, m := range s.ResumedMessages() {
+	for _, m := range s.Transcript().History() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
 			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // cannot fail, because the CLI wrote the time
