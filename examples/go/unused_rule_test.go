@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simtest"
 )
 
-// TestUnusedRule scripts a prompt that Triage never sends.
+// TestUnusedRule fails, because it has a rule for a prompt that Triage never sends.
 func TestUnusedRule(t *testing.T) {
 	simtest.New(t).On("triage", "A bug in the parser.").On("deploy", "Done.")
 	if _, err := Triage(t.Context(), 7); err != nil {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: replicas.sh [--state-dir DIR]. Three replicas behind HAProxy answer a program; then one of them ends.
+# Usage: replicas.sh [--state-dir DIR]. Sends a request to three replicas behind HAProxy, stops one replica, and sends another request.
 dir=$(mktemp -d)
 trap 'kill $pids 2>/dev/null; rm -rf "$dir"' EXIT
 for name in a b c; do

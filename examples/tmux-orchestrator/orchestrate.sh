@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: orchestrate.sh TASK…. Types each task into a separate claude in tmux, allows its tools, and prints what it answered.
+# Usage: orchestrate.sh TASK…. Types each task into a separate claude in tmux, accepts its permission dialogs, and prints its answer.
 dir=$(mktemp -d)
 trap 'tm kill-server 2>/dev/null; rm -rf "$dir"' EXIT
 tm() { tmux -u -S "$dir/tmux" "$@"; }
