@@ -35,9 +35,9 @@ func TestFlagTable(t *testing.T) {
 // supportLimits holds every flag with limited support: "status: note" by its long name.
 func supportLimits() map[string]string {
 	const (
-		outside = "accepted: belongs to a feature outside the process that is not simulated"
-		debug   = "partial: lines in the format of the real CLI, but worded differently; the categories are not distinguished"
-		screen  = "accepted: belongs to a part of the interactive terminal that is not simulated"
+		outside = "accepted: for a feature outside the claude process, which claudeless does not simulate"
+		debug   = "partial: the lines have the format of the real CLI, but other texts; a filter by category has no effect"
+		screen  = "accepted: for a part of the interactive terminal that claudeless does not simulate"
 	)
 	return map[string]string{
 		"await-claim":                            outside,
@@ -58,14 +58,14 @@ func supportLimits() map[string]string {
 		"file":                                   outside,
 		"from-pr":                                outside,
 		"ide":                                    outside,
-		"initialize-fields":                      "accepted: all fields of initialize that have an effect are read, whatever this flag lists",
+		"initialize-fields":                      "accepted: claudeless reads all fields of initialize, not only those in this list",
 		"managed-settings-in-initialize":         "accepted: managed settings of initialize are not read",
 		"max-thinking-tokens":                    "accepted: the scenario decides what the model thinks",
 		"thinking":                               "accepted: the scenario decides what the model thinks",
-		"thinking-display":                       "partial: the value summarized only marks the events; thinking is shown as it is in the scenario",
+		"thinking-display":                       "partial: thinking is shown as written in the scenario; with the value summarized, events are only marked",
 		"bare":                                   "partial: offers only the short list of tools and the tools of --tools; a host's hooks do run",
-		"safe-mode":                              "partial: customizations that a host sends with initialize are loaded",
-		"restricted":                             "partial: ignores settings files and leaves out some tools, nothing else",
+		"safe-mode":                              "partial: claudeless still loads customizations that a host sends with initialize",
+		"restricted":                             "partial: only ignores settings files and leaves out some tools",
 		"no-chrome":                              outside,
 		"plugin-url":                             outside,
 		"prompt-suggestions":                     screen,
