@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,8 +21,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-const notFoundExitCode = 127
-
 // outputDrainTimeout limits the wait for the end of the output. A background process may keep the output open.
 const outputDrainTimeout = 100 * time.Millisecond
 
@@ -35,11 +32,7 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
-		a := hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: err.Error()}
-		if errors.Is(err, fs.ErrNotExist) {
-			a.missingVerdictReason = noVerdictBecauseCommandNotFound
-		}
-		return a
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseCommandNotFound, stderr: err.Error()}
 	}
 	_, writeErr := p.Stdin().Write(append(slices.Clip(c.stdin), '\n'))
 	p.Stdin().CloseWhenSent()
@@ -144,12 +137,17 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 
 func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 	a.exitCode = &code
-	switch code {
-	case 0:
+	object, hasObject := parseJSONObjectText(a.stdout)
+	switch {
+	case code == 0 || hasObject && code != blockExitCode:
 		a.outcome = outcomeSuccess
 		a.interpretSuccessfulOutput(event)
-	case blockExitCode:
-		a.outcome, a.hasRefused = outcomeError, true
+	case code == blockExitCode:
+		a.outcome = outcomeError
+		if out, err := parseOutput(event, object); hasObject && err == nil {
+			a.outcome, a.output = outcomeSuccess, out
+		}
+		a.hasRefused = !a.refusesInOutput(event)
 		a.rawReason = strings.TrimSpace(a.stderr)
 		text := a.stderr
 		if a.rawReason == "" {
@@ -159,7 +157,7 @@ func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 			text += "\nThis hook comes from the " + e.pluginID + " plugin."
 		}
 		a.refusalReasonForUser = "[" + e.messageLabel() + "]: " + text
-	case notFoundExitCode:
+	case code == 126 || code == 127 || code > 128: // a shell could not run the command, or a signal ended it
 		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseCommandNotFound
 	default:
 		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed

@@ -132,7 +132,11 @@ func TestCommandVerdicts(t *testing.T) {
 				Texts: []string{"PreToolUse:Bash hook error: [exit 2]: No stderr output"},
 			},
 		},
-		{name: "exit 1 is ignored", event: bash, cmd: `echo '{"decision":"block"}'; exit 1`},
+		{name: "text with exit 1 is ignored", event: bash, cmd: "echo no; exit 1"},
+		{
+			name: "JSON with exit 1 counts", event: bash, cmd: `echo '{"decision":"block","reason":"no"}'; exit 1`,
+			want: expectedOutcome{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
+		},
 		{
 			name: "deny", event: bash,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}'`,
@@ -229,7 +233,7 @@ func TestCommandVerdicts(t *testing.T) {
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
+			if diff := cmp.Diff(tt.notices, lines(t, noticesOf(got))); diff != "" {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
@@ -334,14 +338,14 @@ func TestCommandTimeout(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	want := []string{`"subtype":"informational","content":"A hook didn't answer in time, so it didn't check this action.","level":"warning","tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"toolu_1","timed_out":true}`}
-	if diff := cmp.Diff(want, lines(t, got.Notices)); diff != "" {
+	if diff := cmp.Diff(want, lines(t, noticesOf(got))); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(expectedOutcome{}, expectDecision(got)); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	frames := lines(t, got.Frames)
-	if last := frames[len(frames)-1]; !strings.HasSuffix(last, `"stdout":"begun\n","stderr":"","exit_code":1,"outcome":"cancelled"`) {
+	if last := frames[len(frames)-2]; !strings.HasSuffix(last, `"stdout":"begun\n","stderr":"","exit_code":1,"outcome":"cancelled"`) {
 		t.Errorf("frame %s", last)
 	}
 }
@@ -508,7 +512,7 @@ func TestHTTPHookLimits(t *testing.T) {
 	}
 	r = newRunner(t, settings, func(o *Options) { o.HTTPLimits.URLs = []string{} })
 	first, second := r.Run(t.Context(), Input{Event: bash}), r.Run(t.Context(), Input{Event: bash})
-	if len(auth) != 1 || len(first.Notices) != 1 || len(second.Notices) != 0 {
+	if len(auth) != 1 || len(noticesOf(first)) != 1 || len(noticesOf(second)) != 0 {
 		t.Errorf("%d requests, notices %v and %v", len(auth), first.Notices, second.Notices)
 	}
 }
@@ -568,11 +572,11 @@ func TestPromptHooks(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s after %s (-want +got):\n%s", event, tt.answer, diff)
 		}
-		if notices := strings.Join(lines(t, o.Notices), ""); !strings.Contains(notices, tt.notice) || tt.notice == "" && notices != "" {
+		if notices := strings.Join(lines(t, noticesOf(o)), ""); !strings.Contains(notices, tt.notice) || tt.notice == "" && notices != "" {
 			t.Errorf("%s after %s: notices %s", event, tt.answer, notices)
 		}
-		if want := map[bool]int{true: 1}[event == "SessionStart"]; len(o.Frames) != want {
-			t.Errorf("%s: %d frames, want %d", event, len(o.Frames), want)
+		if want := map[bool]int{true: 1}[event == "SessionStart"]; len(o.Frames)+len(o.Notices)-len(noticesOf(o)) != want {
+			t.Errorf("%s: frames %v, want %d", event, o.Frames, want)
 		}
 	}
 }
@@ -618,4 +622,14 @@ func TestCommandOutputIsBounded(t *testing.T) {
 	if len(got) != 1 || len(got[0]) > maxOutputBytes+200 || len(got[0]) < maxOutputBytes {
 		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))
 	}
+}
+
+// noticesOf returns the notices and the warnings between the frames.
+func noticesOf(o Outcome) (all []protocol.Event) {
+	for _, ev := range o.Frames {
+		if s, is := ev.(*protocol.System); is && s.Subtype == "informational" {
+			all = append(all, ev)
+		}
+	}
+	return append(all, o.Notices...)
 }

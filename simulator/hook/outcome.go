@@ -81,7 +81,12 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 			o.addEffectOfMissingVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
-			o.mergeHookOutput(c, a)
+			if a.hasRefused && a.outcome == outcomeSuccess && a.stdout != "" { // exit code 2 with JSON output
+				o.addAttachmentOfHookResult(c, a)
+			}
+			if !a.hasRefused || !claudecode.HookEventNamed(c.event).PrecedesPrompt {
+				o.mergeHookOutput(c, a)
+			}
 			if a.entry.config.Type == "prompt" && a.output.StopReason != "" {
 				o.addTurnStopAttachment(c, a.output.StopReason)
 			}
@@ -203,13 +208,16 @@ func (a *hookResult) refusalReason(c *eventRun) (reason, rawReason string, refus
 	if a.hasRefused {
 		return a.refusalReasonForUser, a.rawReason, true
 	}
-	s := a.output.Specific
-	s = cmp.Or(s, &protocol.HookSpecificOutput{})
-	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).DecidesPermission) {
+	if a.output.Async || !a.refusesInOutput(c.event) {
 		return "", "", false
 	}
-	rawReason = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
+	rawReason = cmp.Or(cmp.Or(a.output.Specific, &protocol.HookSpecificOutput{}).PermissionDecisionReason, a.output.Reason)
 	return cmp.Or(rawReason, "Blocked by hook"), rawReason, true
+}
+
+func (a *hookResult) refusesInOutput(event string) bool {
+	s := a.output.Specific
+	return a.output.Decision == "block" || s != nil && s.PermissionDecision == "deny" && claudecode.HookEventNamed(event).DecidesPermission
 }
 
 func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpecificOutput) {
@@ -318,10 +326,15 @@ func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
 		}
 		if a.entry.canFailureBlockEvent(c.event) {
 			o.blockOnFailure(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled) {
-			a.entry.uncheckedNoticeOnce.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
 		}
 	}
+}
+
+// warnsOfMissingVerdict reports whether a warning says that a configured hook did not check a call. A hook that ran and failed
+// causes no warning.
+func warnsOfMissingVerdict(c *eventRun, a *hookResult) bool {
+	return c.event == "PreToolUse" && a.missingVerdictReason != verdictGiven && !a.entry.canFailureBlockEvent(c.event) &&
+		(a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled)
 }
 
 // addEffectOfCallbackTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer

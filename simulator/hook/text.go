@@ -2,10 +2,12 @@ package hook
 
 import (
 	"bytes"
+	_ "embed" // for expected_output.json
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -104,7 +106,8 @@ func hookStartedEvents(c *eventRun, answers []hookResult) []protocol.Event {
 	return started
 }
 
-// startedProgressAndResponseEvents returns the hook_started, hook_progress and hook_response events that were not shown yet.
+// startedProgressAndResponseEvents returns the hook_started, hook_progress and hook_response events that were not shown yet, and
+// warnings about hooks that gave no usable answer.
 func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
@@ -118,17 +121,14 @@ func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []proto
 		if a.entry.callbackID != "" || a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 			continue
 		}
-		if a.entry.config.Type == "prompt" {
-			if c.event == "SessionStart" {
-				ended = append(ended, hookResponseEvent(c, a))
-			}
-			continue
-		}
 		for _, p := range a.outputsWhileRunning {
 			between = append(between, hookProgressEvent(c, a, p))
 		}
-		if a.detached == nil {
+		if a.detached == nil && (a.entry.config.Type != "prompt" || c.event == "SessionStart") {
 			ended = append(ended, hookResponseEvent(c, a))
+		}
+		if warnsOfMissingVerdict(c, a) {
+			a.entry.uncheckedNoticeOnce.Do(func() { ended = append(ended, missingVerdictWarning(c, a)) })
 		}
 	}
 	return slices.Concat(started, between, ended)
@@ -157,13 +157,22 @@ func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {
 	if a.exitCode != nil {
 		fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exitCode})
 	}
-	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: a.outcome})}
+	outcome := a.outcome
+	if outcome == outcomeSuccess && a.entry.config.Type == "command" && a.exitCode != nil && *a.exitCode != 0 {
+		outcome = outcomeError // although its JSON output applies
+	}
+	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: outcome})}
 }
+
+// expectedOutput is the description of a hook's output that the real CLI adds to the message about an output that does not fit.
+//
+//go:embed expected_output.json
+var expectedOutput string
 
 func invalidOutputMessage(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
-		return "Hook JSON output validation failed — " + bad.Error() + "\n\nThe hook's output was: " + shown.String()
+		return "Hook JSON output validation failed — " + bad.Error() + "\n\nThe hook's output was: " + shown.String() + "\n\nExpected schema:\n" + strings.TrimSpace(expectedOutput)
 	}
 	return "Failed to run: " + err.Error()
 }

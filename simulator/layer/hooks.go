@@ -244,7 +244,8 @@ func (h *hookMiddleware) eventsToShowWithResult(ctx context.Context, out hook.Ou
 func (h *hookMiddleware) showHookFramesNowIfPossible(ctx context.Context, frames []protocol.Event) (framesToShowWithResult []protocol.Event) {
 	var later []protocol.Event
 	for _, frame := range frames {
-		if h.options.Frames && !simulator.ShowRunningCallEvent(ctx, frame) {
+		ev, _ := frame.(*protocol.System) // a warning is always shown
+		if (h.options.Frames || ev != nil && ev.Subtype == "informational") && !simulator.ShowRunningCallEvent(ctx, frame) {
 			later = append(later, frame)
 		}
 	}
