@@ -4,11 +4,13 @@ package outputschema
 
 import (
 	"bytes"
+	_ "embed" // for requirement_texts.txt
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -286,21 +288,21 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 			low, high = high, low
 		}
 		return []string{fmt.Sprintf("must NOT have duplicate items (items ## %d and %d are identical)", low, high)}
-	case *kind.MinLength:
-		return []string{fmt.Sprintf("must NOT have fewer than %d characters", k.Want) + added(" (got %s)", k.Got)}
-	case *kind.MaxLength:
-		return []string{fmt.Sprintf("must NOT have more than %d characters", k.Want) + added(" (got %s)", k.Got)}
-	case *kind.MinItems:
-		return []string{fmt.Sprintf("must NOT have fewer than %d items", k.Want) + added(" (got %s)", k.Got)}
-	case *kind.MaxItems:
-		return []string{fmt.Sprintf("must NOT have more than %d items", k.Want) + added(" (got %s)", k.Got)}
-	case *kind.MinProperties:
-		return []string{fmt.Sprintf("must NOT have fewer than %d properties", k.Want) + added(" (got %s)", k.Got)}
-	case *kind.MaxProperties:
-		return []string{fmt.Sprintf("must NOT have more than %d properties", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.Not:
+		return []string{"must NOT be valid"}
+	case *kind.Type:
+		// The order of the types in the schema is not available here; null is usually written last.
+		want := slices.DeleteFunc(slices.Clone(k.Want), func(name string) bool { return name == "null" })
+		return []string{"must be " + strings.Join(append(want, k.Want[:len(k.Want)-len(want)]...), ",")}
 	}
-	if text := describeKeyword(e.ErrorKind); text != "" {
-		return []string{text}
+	for row := range strings.Lines(requirementTexts) {
+		if keyword, text, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t"); keyword == append(e.ErrorKind.KeywordPath(), "")[0] {
+			text = strings.ReplaceAll(text, "WANT", fieldText(e.ErrorKind, "Want"))
+			if limit, is := strings.CutSuffix(text, " (got GOT)"); is {
+				text = limit + added(" (got %s)", json.RawMessage(fieldText(e.ErrorKind, "Got")))
+			}
+			return []string{text}
+		}
 	}
 	if len(e.Causes) > 0 {
 		return nil
@@ -308,41 +310,17 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	return []string{e.ErrorKind.LocalizedString(w.printer)}
 }
 
-// describeKeyword describes the errors whose text is the same for values of --json-schema and for other values.
-func describeKeyword(k jsonschema.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.Type:
-		// The order of the types in the schema is not available here; null is usually written last.
-		want := slices.DeleteFunc(slices.Clone(k.Want), func(name string) bool { return name == "null" })
-		return "must be " + strings.Join(append(want, k.Want[:len(k.Want)-len(want)]...), ",")
-	case *kind.Minimum:
-		return "must be >= " + formatNumber(k.Want)
-	case *kind.Maximum:
-		return "must be <= " + formatNumber(k.Want)
-	case *kind.ExclusiveMinimum:
-		return "must be > " + formatNumber(k.Want)
-	case *kind.ExclusiveMaximum:
-		return "must be < " + formatNumber(k.Want)
-	case *kind.MultipleOf:
-		return "must be multiple of " + formatNumber(k.Want)
-	case *kind.Pattern:
-		return fmt.Sprintf(`must match pattern "%s"`, k.Want)
-	case *kind.AnyOf:
-		return "must match a schema in anyOf"
-	case *kind.OneOf:
-		return "must match exactly one schema in oneOf"
-	case *kind.Not:
-		return "must NOT be valid"
-	case *kind.Contains:
-		return "must contain at least 1 valid item(s)"
-	case *kind.PropertyNames:
-		return "property name must be valid"
-	default:
-		return ""
-	}
-}
+// requirementTexts has the texts about keywords: the keyword, a tab, and the text with WANT and GOT for the values.
+//
+//go:embed requirement_texts.txt
+var requirementTexts string
 
-func formatNumber(r *big.Rat) string {
-	f, _ := r.Float64()
-	return strconv.FormatFloat(f, 'g', -1, 64)
+// fieldText returns the text of a field of an error. It has no meaning if the error has no such field.
+func fieldText(k jsonschema.ErrorKind, field string) string {
+	v := reflect.ValueOf(k).Elem().FieldByName(field)
+	if v.IsValid() && v.Type() == reflect.TypeFor[*big.Rat]() {
+		f, _ := v.Interface().(*big.Rat).Float64()
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return fmt.Sprint(v)
 }
