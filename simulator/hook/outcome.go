@@ -330,13 +330,6 @@ func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
 	}
 }
 
-// warnsOfMissingVerdict reports whether a warning says that a configured hook did not check a call. A hook that ran and failed
-// causes no warning.
-func warnsOfMissingVerdict(c *eventRun, a *hookResult) bool {
-	return c.event == "PreToolUse" && a.missingVerdictReason != verdictGiven && !a.entry.canFailureBlockEvent(c.event) &&
-		(a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled)
-}
-
 // addEffectOfCallbackTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer
 // is refused. If the callback was asked whether a turn may end, the turn ends.
 func (o *Outcome) addEffectOfCallbackTimeout(c *eventRun, a *hookResult) {

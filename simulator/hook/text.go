@@ -80,6 +80,13 @@ func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.System {
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
+// warnsOfMissingVerdict reports whether a warning says that a configured hook did not check a call. A hook that ran and failed
+// causes no warning.
+func warnsOfMissingVerdict(c *eventRun, a *hookResult) bool {
+	return c.event == "PreToolUse" && a.missingVerdictReason != verdictGiven && !a.entry.canFailureBlockEvent(c.event) &&
+		(a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled)
+}
+
 func missingVerdictWarning(c *eventRun, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
