@@ -49,9 +49,7 @@ func newTestRun(tb testing.TB, testPosition, scenarioFile string) *testRun {
 
 func (s *testRun) claudelessRunID() string { return s.dir }
 func (s *testRun) journalPath() string     { return filepath.Join(s.dir, "journal.jsonl") }
-func (s *testRun) scenarioPath() string {
-	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
-}
+func (s *testRun) scenarioPath() string    { return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json")) }
 
 func (s *testRun) addRuleForPrompt(prompt any, script []any, testPosition string) {
 	s.tb.Helper()

@@ -176,7 +176,9 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 // ContextUsage returns how much of the model's context window the session uses. It may be called while a turn runs.
 func (s *Simulator) ContextUsage() slash.Context {
 	name := s.resolvedModelName()
-	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, s.totals.lastReply.Load(), s.commands.Loaded())
+	isRequested := s.options.Limits.ContextWindow > 0
+	window := slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: isRequested, NoAutoCompact: s.options.Limits.DisableAutoCompact, HasNoBuffer: claudecode.FactsOfModel(name).Context.NoBuffer && !isRequested}
+	return slash.NewContext(name, window, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
 // SpentUSD returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.

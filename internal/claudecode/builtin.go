@@ -22,7 +22,7 @@ type BuiltinCommand struct {
 	// FullscreenOnly reports that the inline renderer does not have the command.
 	FullscreenOnly bool
 	PromptInMenu   bool // the menu of all commands lists the command at the end, among the skills
-	tokens         int  // tokens of a skill that is always in the context, as /context shows them; 0 means another command
+	Chars          int  // length of the description of a skill that is always in the context; 0 means another command
 	forModelOnly   bool // users cannot type the name
 }
 
@@ -37,16 +37,16 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 	const columns = 5
 	for line := range strings.Lines(commandTable) {
 		column := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), make([]string, columns)...)
-		is, tokens := map[string]bool{}, 0
+		is, chars := map[string]bool{}, 0
 		for word := range strings.FieldsSeq(column[1]) {
 			is[word] = true
-			_, _ = fmt.Sscan(word, &tokens) // most words are not numbers
+			_, _ = fmt.Sscan(word, &chars) // most words are not numbers
 		}
 		conditions := map[bool]environmentCondition{is["design"]: hasDesignTools, is["oauth"]: hasOAuthCredential}
 		all = append(all, BuiltinCommand{
 			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], condition: conditions[true],
 			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], FullscreenOnly: is["fullscreen"], PromptInMenu: is["skill"] || is["prompt"],
-			tokens: tokens, forModelOnly: is["model"],
+			Chars: chars, forModelOnly: is["model"],
 		})
 	}
 	return all
@@ -121,56 +121,27 @@ func OutputStyles() []OutputStyle {
 	}
 }
 
-// SkillTokens is the number of tokens of a built-in skill that is always in the context.
-type SkillTokens struct {
-	Name   string
-	Tokens int
-}
-
 // BuiltInSkillsListedForModel returns the built-in skills that the CLI lists for the model. They depend on the environment.
 func (p Profile) BuiltInSkillsListedForModel() (list []BuiltinCommand) {
 	for _, b := range allCommands() {
-		if b.tokens > 0 || b.Name == "schedule" && b.Skill && hasOAuthCredential(p.env) {
+		if b.Chars > 0 || b.Name == "schedule" && b.Skill && hasOAuthCredential(p.env) {
 			list = append(list, b)
 		}
 	}
 	return list
 }
 
-// Tokens that /context shows: for all tools or, with ToolSearch, for the tools that are always loaded and for the deferred
-// ones. The first two numbers include the list of built-in skills. CommandListTokens is for the list of commands.
+// Tokens that /context shows in addition to those of [ModelFacts]. CommandListTokens is for the list of commands.
 const (
-	AllToolsTokens      = 15_094
-	SearchedToolsTokens = 7761
-	DeferredToolsTokens = 3960
-
 	// A session on a terminal has about this many more tokens.
 	AdditionalToolsTokensOnTerminal         = 1133
 	AdditionalDeferredToolsTokensOnTerminal = 700
 	AdditionalPromptTokensOnTerminal        = 42
 
 	CommandListTokens = 461
-	// ToolTokensLessInBypassMode is the part of the tools that the mode bypassPermissions leaves out.
-	ToolTokensLessInBypassMode = 78
 )
 
-// SystemPromptTokens returns how many tokens /context shows for the CLI's system prompt. It is exact for the newest models.
-func SystemPromptTokens(model string) int {
-	switch model {
-	case "claude-sonnet-5-5":
-		return 1783
-	case "claude-haiku-5-5":
-		return 2511
-	}
-	return 1857
-}
-
-// ContextSkillTokens lists the built-in skills that are always in the context, with the number of tokens that /context shows.
-func ContextSkillTokens() (list []SkillTokens) {
-	for _, b := range allCommands() {
-		if b.tokens > 0 {
-			list = append(list, SkillTokens{b.Name, b.tokens})
-		}
-	}
-	return list
+// ContextSkills lists the built-in skills that are always in the context.
+func ContextSkills() []BuiltinCommand {
+	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.Chars == 0 })
 }

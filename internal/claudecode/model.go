@@ -31,6 +31,25 @@ type ModelFacts struct {
 	HasUltracode bool
 	// KnowledgeCutoff is a month; empty means unknown.
 	KnowledgeCutoff string
+	Context         ContextFacts
+}
+
+// ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).
+type ContextFacts struct {
+	// SystemPrompt is the CLI's prompt. AllTools are the tools and built-in skills, LoadedTools those without the tools that
+	// ToolSearch finds, and DeferredTools these; 0 means that the model has no ToolSearch. The modes bypassPermissions, auto and plan
+	// leave out LessInUnattendedModes of the tools.
+	SystemPrompt, AllTools, LoadedTools, DeferredTools, LessInUnattendedModes int
+	AddedByFirstRequest                                                       int // part of the tools that a session without requests lacks
+	// CharsPerToken is the length from which the tokens of skills are estimated.
+	CharsPerToken int
+	// NoBuffer is true if no tokens are reserved for compaction.
+	NoBuffer bool
+}
+
+// SkillTokens estimates the tokens of a skill from the length of its description.
+func (f ContextFacts) SkillTokens(chars int) int {
+	return (chars + f.CharsPerToken/2) / f.CharsPerToken
 }
 
 const defaultContextWindow, million = 200_000, 1_000_000
@@ -48,12 +67,15 @@ func FactsOfModel(name string) ModelFacts {
 	for _, f := range knownModels() {
 		if f.Name == bare {
 			if long {
-				f.ContextWindow = million
+				f.Context.NoBuffer, f.ContextWindow = f.Context.NoBuffer || f.ContextWindow < million, million
 			}
 			return f
 		}
 	}
-	return ModelFacts{Name: name, InputPrice: 4, OutputPrice: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true}
+	return ModelFacts{
+		Name: name, InputPrice: 4, OutputPrice: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true,
+		Context: ContextFacts{SystemPrompt: 1783, AllTools: 15_094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3},
+	}
 }
 
 // ThinkingMode returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.

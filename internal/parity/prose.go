@@ -190,7 +190,7 @@ func maskDescriptionsOfBuiltInAgents(attachment map[string]any) {
 
 func maskBuiltInSkills(attachment map[string]any) {
 	builtIn := map[string]bool{"schedule": true}
-	for _, skill := range claudecode.ContextSkillTokens() {
+	for _, skill := range claudecode.ContextSkills() {
 		builtIn[skill.Name] = true
 	}
 	content, ok := attachment["content"].(string)

@@ -132,7 +132,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			slash.Count(plugins, "plugin"), slash.Count(skills, "skill"), slash.Count(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.ContextSkillTokens()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.ContextSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -187,13 +187,14 @@ func loadedContext(o Options) slash.LoadedContext {
 	if l.SystemTools == 0 {
 		return l
 	}
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(o.State.Model()))
 	for _, k := range o.Catalog.Commands() {
 		if k.IsListedForModel() {
-			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: (len(k.LineInModelContext()) + 1) / 3})
+			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: model.Context.SkillTokens(len(k.LineInModelContext()))})
 		}
 	}
-	for _, k := range claudecode.ContextSkillTokens() {
-		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
+	for _, k := range claudecode.ContextSkills() {
+		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: model.Context.SkillTokens(k.Chars)})
 	}
 	return l
 }

@@ -91,7 +91,7 @@ func (c Context) Chart(modelName string, terminalCols int) string {
 		}
 		rows = append(rows, row)
 	}
-	if !c.Window.HasNoBuffer() {
+	if !c.Window.HasNoBuffer {
 		rows = append(rows, "", bold("Auto-compact window:")+"  "+formatTokens(c.MaxTokens)+" tokens")
 	}
 	return strings.Join(rows, "\n")

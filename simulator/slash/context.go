@@ -28,6 +28,7 @@ type MemoryFile struct {
 // LoadedContext is the part of the context that the session has loaded in addition to the conversation.
 type LoadedContext struct {
 	SystemPrompt, SystemTools, DeferredTools  int // tokens; the system tools include the list of skills
+	AddedByFirstRequest                       int // tokens of SystemTools that a session without requests lacks
 	MCPInstructions, MCPTools, Agents, Skills []UsageItem
 	MemoryFiles                               []MemoryFile
 }
@@ -64,11 +65,8 @@ type ContextWindow struct {
 	Tokens        int
 	IsRequested   bool // the size was configured, instead of taken from the model
 	NoAutoCompact bool // a full conversation is not compacted automatically
+	HasNoBuffer   bool // the CLI shows no buffer for compaction
 }
-
-// HasNoBuffer reports whether the CLI shows no buffer for compaction, as for models with a small window (observed with
-// 2.1.330).
-func (w ContextWindow) HasNoBuffer() bool { return w.Tokens <= 200_000 && !w.IsRequested }
 
 // CompactBufferTokens is the number of tokens that are reserved for a summary.
 const CompactBufferTokens = 33_000
@@ -84,7 +82,6 @@ type ReplyUsage struct {
 const (
 	tokensReservedForCompactSummary = 3000 // reserved for the summary that /compact requests
 	tokensOfEmptyConversation       = 9    // size of a conversation without messages
-	toolTokensAddedByFirstRequest   = 155
 )
 
 // NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
@@ -104,7 +101,7 @@ func NewContext(model string, contextWindow ContextWindow, lastReply *ReplyUsage
 		}
 	}
 	if lastReply == nil {
-		loaded.SystemTools -= toolTokensAddedByFirstRequest
+		loaded.SystemTools -= loaded.AddedByFirstRequest
 	}
 	memory := 0
 	for _, f := range loaded.MemoryFiles {
@@ -126,7 +123,7 @@ func NewContext(model string, contextWindow ContextWindow, lastReply *ReplyUsage
 	switch {
 	case contextWindow.NoAutoCompact:
 		buffer = UsageCategory{"Compact buffer", tokensReservedForCompactSummary, "buffer"}
-	case contextWindow.HasNoBuffer():
+	case contextWindow.HasNoBuffer:
 		buffer.Tokens = 0
 	}
 	add(buffer.Name, buffer.Tokens, buffer.Kind)

@@ -139,7 +139,7 @@ func FuzzFill(f *testing.F) {
 
 // The categories and their order (observed with 2.1.330).
 func TestContext(t *testing.T) {
-	loaded := slash.LoadedContext{SystemPrompt: 1857, SystemTools: 7761, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
+	loaded := slash.LoadedContext{SystemPrompt: 1857, SystemTools: 7761, AddedByFirstRequest: 155, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
 	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Tokens: 1_000_000}, nil, loaded)
 	want := []slash.UsageCategory{
 		{"System prompt", 1857, "used"},
@@ -158,7 +158,7 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
-	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000}, nil, loaded)
+	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
 	if diff := cmp.Diff([]slash.UsageCategory{{"Messages", 9, "used"}, {"Free space", 190_528, "free"}}, small.Categories[4:]); diff != "" || !strings.HasSuffix(strings.SplitAfter(small.Text(), "| 95.3% |\n")[0], "| Free space | 190.5k | 95.3% |\n") {
 		t.Errorf("a model with a small window has no buffer:\n%s\n%s", diff, small.Text())
 	}
@@ -176,7 +176,7 @@ func TestContextBoundedText(t *testing.T) {
 	for i := range 12 {
 		skills = append(skills, slash.UsageItem{Name: "s" + strconv.Itoa(i), Source: "built-in", Tokens: 100 * (i + 1)})
 	}
-	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemTools: 9000, Skills: skills})
+	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemTools: 9000, AddedByFirstRequest: 155, Skills: skills})
 	got := c.BoundedText()
 	if !strings.Contains(got, "|--------|\n| s11 | Built-in | ~1.2k |\n| s10 |") || !strings.HasSuffix(got, "| s2 | Built-in | ~300 |\n| and 2 more |  | ~300 |\n\n") {
 		t.Error(got)
@@ -188,7 +188,7 @@ func TestContextBoundedText(t *testing.T) {
 
 // The squares of the used categories come first, those of the buffer last.
 func TestContextSquares(t *testing.T) {
-	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 1000, SystemTools: 12_155})
+	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 1000, SystemTools: 12_155, AddedByFirstRequest: 155})
 	for _, tt := range []struct {
 		window, terminalCols, rows, cols int
 	}{{1_000_000, 80, 10, 20}, {1_000_000, 79, 10, 5}, {200_000, 80, 10, 10}, {200_000, 79, 5, 5}} {
@@ -218,7 +218,7 @@ func TestContextSquares(t *testing.T) {
 // The chart on a terminal (observed with 2.1.330).
 func TestContextChart(t *testing.T) {
 	loaded := slash.LoadedContext{
-		SystemPrompt: 1857, SystemTools: 8900, MCPInstructions: []slash.UsageItem{{Name: "s", Tokens: 44}},
+		SystemPrompt: 1857, SystemTools: 8900, AddedByFirstRequest: 155, MCPInstructions: []slash.UsageItem{{Name: "s", Tokens: 44}},
 		MCPTools: []slash.UsageItem{{Name: "mcp__s__a", Server: "s"}}, Agents: []slash.UsageItem{{Type: "helper", Source: "projectSettings", Tokens: 14}},
 		MemoryFiles: []slash.MemoryFile{{Path: "/w/CLAUDE.md", Type: "Project", Tokens: 11}, {Path: "/h/CLAUDE.md", Type: "User", Tokens: 12}},
 		Skills:      []slash.UsageItem{{Name: "init", Source: "built-in", Tokens: 20}, {Name: "dataviz", Source: "built-in", Tokens: 482}, {Name: "one", Source: "projectSettings", Tokens: 4}},
@@ -253,7 +253,7 @@ func TestContextChart(t *testing.T) {
 	if diff := cmp.Diff(want, plain.ReplaceAllString(c.ItemLists("/w"), "")); diff != "" {
 		t.Error(diff)
 	}
-	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000}, nil, loaded)
+	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
 	if got := plain.ReplaceAllString(small.Chart("Haiku 4.5", 60), ""); !strings.Contains(got, "\n⛶ ⛶ ⛶ ⛶ ⛶   10.7k/200k tokens (5%)\n") || strings.Contains(got, "Auto-compact") {
 		t.Error(got)
 	}

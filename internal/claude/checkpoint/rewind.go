@@ -32,22 +32,15 @@ type restoreTarget struct {
 func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.restoreTargetsAtPrompt(promptUUID)
-	if err != nil {
-		return RewindEffect{}, err
-	}
-	return compareWithTargets(files)
+	_, change, err := h.restoreTargetsAtPrompt(promptUUID)
+	return change, err
 }
 
 // Rewind restores all files to their content at a prompt. The error is [ErrUnknownPrompt] if no prompt has this id.
 func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.restoreTargetsAtPrompt(promptUUID)
-	if err != nil {
-		return RewindEffect{}, err
-	}
-	change, err := compareWithTargets(files)
+	files, change, err := h.restoreTargetsAtPrompt(promptUUID)
 	if err != nil {
 		return change, err
 	}
@@ -63,7 +56,7 @@ func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	return change, nil
 }
 
-func (h *History) restoreTargetsAtPrompt(uuid string) (map[string]restoreTarget, error) {
+func (h *History) restoreTargetsAtPrompt(uuid string) (files map[string]restoreTarget, effect RewindEffect, err error) {
 	var point *promptCheckpoint
 	for i := range h.checkpoints {
 		if h.checkpoints[i].uuid == uuid && uuid != "" {
@@ -71,9 +64,9 @@ func (h *History) restoreTargetsAtPrompt(uuid string) (map[string]restoreTarget,
 		}
 	}
 	if point == nil {
-		return nil, ErrUnknownPrompt
+		return nil, effect, ErrUnknownPrompt
 	}
-	files := map[string]restoreTarget{}
+	files = map[string]restoreTarget{}
 	for path := range maps.Keys(h.newestBackupByTrackingPath()) {
 		b, known := point.files[path]
 		if !known {
@@ -81,11 +74,12 @@ func (h *History) restoreTargetsAtPrompt(uuid string) (map[string]restoreTarget,
 		}
 		content, err := h.store.getCopy(b.File)
 		if err != nil {
-			return nil, fmt.Errorf("reading the checkpoint of a file: %w", err)
+			return nil, effect, fmt.Errorf("reading the checkpoint of a file: %w", err)
 		}
 		files[h.absolutePath(path)] = restoreTarget{content, b.ParentDir}
 	}
-	return files, nil
+	effect, err = compareWithTargets(files)
+	return files, effect, err
 }
 
 func compareWithTargets(files map[string]restoreTarget) (RewindEffect, error) {

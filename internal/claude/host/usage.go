@@ -110,7 +110,7 @@ const emptyMessageBreakdown = `{"assistantMessageTokens":0,"attachmentTokens":0,
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.ContextUsage()
 	out := contextUsage{
-		Agents: []contextPart{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
+		Agents: []contextPart{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens + max(0, 20_000-claudecode.FactsOfModel(c.Model).MaxOutput), CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []contextPart{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: json.RawMessage(emptyMessageBreakdown), Model: c.Model, Percentage: c.Percentage, Grid: contextUsageGrid(c),
 		RawMaxTokens: c.MaxTokens, TotalTokens: c.TotalTokens, APIUsage: c.LastReply,
@@ -118,7 +118,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 	switch {
 	case c.Window.NoAutoCompact:
 		out.CompactThreshold, out.CompactSource = 0, "auto"
-	case c.Window.HasNoBuffer():
+	case c.Window.HasNoBuffer:
 		out.CompactSource = "auto"
 	case c.Window.IsRequested:
 		out.CompactSource = "settings"

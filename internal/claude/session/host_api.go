@@ -291,7 +291,8 @@ func (s *Session) ContextUsage() slash.Context {
 // SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
 func (s *sessionContext) SystemUsage() slash.LoadedContext {
 	offered := s.builtinToolsOfferedTo(agent.RequestingAgent{})
-	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(claudecode.ResolveModel(s.state.Model()))}
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model())).Context
+	l := slash.LoadedContext{SystemPrompt: model.SystemPrompt, AddedByFirstRequest: model.AddedByFirstRequest}
 	if s.plan.Records.Run.Interactive {
 		l.SystemPrompt += claudecode.AdditionalPromptTokensOnTerminal
 	}
@@ -306,16 +307,16 @@ func (s *sessionContext) SystemUsage() slash.LoadedContext {
 	}
 	switch {
 	case len(offered) == 0:
-	case !slices.Contains(offered, "ToolSearch"):
-		l.SystemTools = claudecode.AllToolsTokens
+	case !slices.Contains(offered, "ToolSearch"), model.DeferredTools == 0:
+		l.SystemTools = model.AllTools
 	default:
-		l.SystemTools, l.DeferredTools = claudecode.SearchedToolsTokens, claudecode.DeferredToolsTokens
+		l.SystemTools, l.DeferredTools = model.LoadedTools, model.DeferredTools
 		if s.plan.Records.Run.Interactive {
 			l.SystemTools, l.DeferredTools = l.SystemTools+claudecode.AdditionalToolsTokensOnTerminal, l.DeferredTools+claudecode.AdditionalDeferredToolsTokensOnTerminal
 		}
 	}
-	if l.SystemTools > 0 && s.tools.policy.Mode() == protocol.ModeBypass {
-		l.SystemTools -= claudecode.ToolTokensLessInBypassMode
+	if slices.Contains([]protocol.PermissionMode{protocol.ModeBypass, protocol.ModeAuto, protocol.ModePlan}, s.tools.policy.Mode()) {
+		l.SystemTools = max(0, l.SystemTools-model.LessInUnattendedModes)
 	}
 	return l
 }

@@ -255,13 +255,14 @@ func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
 	if !v.isSearchable(t) || v.inventory.plan.SearchFrom == 0 {
 		return v.isSearchable(t)
 	}
-	tokens := claudecode.DeferredToolsTokens
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.Model()))
+	tokens := model.Context.DeferredTools
 	if v.manager != nil {
 		for _, t := range v.manager.Tools() {
 			tokens += (len(t.Name) + len(t.Description) + len(t.InputSchema)) / bytesPerToken
 		}
 	}
-	return float64(tokens*100) >= v.inventory.plan.SearchFrom*float64(claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.Model())).ContextWindow)
+	return float64(tokens*100) >= v.inventory.plan.SearchFrom*float64(model.ContextWindow)
 }
 
 // bytesPerToken is about the number of bytes of a tool's definition that the API counts as one token.
