@@ -186,7 +186,11 @@ func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErro
 func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError error) (legacyOrDialError error) {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.dialErrorFor(limit, openError)
-	c.Close(context.WithoutCancel(lifetime))
+	if closeConn := func() { c.Close(context.WithoutCancel(lifetime)) }; f == c.timeoutError {
+		c.goroutines.Go(closeConn) // a server that does not answer may not react to the end of stdin either; Close has a time limit
+	} else {
+		closeConn()
+	}
 	if died || errors.Is(openError, ErrLegacy) {
 		return ErrLegacy
 	}
