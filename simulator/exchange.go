@@ -369,7 +369,8 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 // parts or without streaming (spec: cli-observed 9).
 func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
 	x.sim.history.simulatedFailures[rule]++
-	for range api.SilentRetries {
+	for n := range api.SilentRetries {
+		x.out.emit(&protocol.RequestRepeated{Attempt: n + 1, WithoutStreaming: api.SilentRetries == 1})
 		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}

@@ -218,7 +218,7 @@ const requestIDPlaceholderInFailureText = "\x00"
 // reported with the error text of the real CLI's JavaScript engine, as some versions do. For invalid JSON the failure
 // also has a text for stderr that quotes the reply.
 func malformedResponse(raw string, describesJSON bool) apiFailure {
-	api := apiFailure{ErrorClass: "unknown", APIMessage: raw}
+	api := apiFailure{ErrorClass: "unknown", APIMessage: raw, SilentRetries: 1}
 	var quoted string
 	fault, text := javaScriptErrorForInvalidJSON(raw), strings.TrimSpace(raw)
 	kind, size, cause := "body is JSON but not a Message", len(raw), "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."

@@ -25,6 +25,7 @@ func (x *modelClient) switchToFallback(api apiFailure) {
 	}
 	original, next, trigger := x.sim.resolvedModelName(), x.nextFallbackModel(api), api.FallbackReason()
 	name := claudecode.ResolveModel(next)
+	x.out.emit(&protocol.RequestRepeated{})
 	x.sim.options.State.SetModel(next)
 	x.usedFallbackModels++
 	x.nextReplyIsUnstreamed = api.Status == 404 // the following requests of the turn are not streamed

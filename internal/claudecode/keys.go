@@ -160,6 +160,24 @@ type BetaHeaderConditions struct {
 // UsesDefaultURL reports whether requests go to the vendor's own address.
 func (p Profile) UsesDefaultURL() bool { return p.env.UsesDefaultURL }
 
+// These beta headers announce optional parts of a request.
+const (
+	betaTokenCount   = "thinking-token-count-2026-05-13"
+	BetaToolSearch   = "advanced-tool-use-2025-11-20"
+	BetaThinkingShow = "thinking-display-updates-2026-08-18"
+)
+
+// MaxTokensWithoutStreaming limits the length of a reply that is not streamed (observed with 2.1.330).
+const MaxTokensWithoutStreaming = 64_000
+
+// BetasLeftOut returns the beta headers whose parts the n-th repetition of a refused request lacks (observed with 2.1.330).
+func BetasLeftOut(n int) []string {
+	return map[int][]string{
+		1: {betaTokenCount}, 2: {betaTokenCount, BetaThinkingShow}, 3: {BetaToolSearch},
+		4: {BetaToolSearch, betaTokenCount}, 5: {BetaToolSearch, betaTokenCount, BetaThinkingShow},
+	}[n]
+}
+
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
 func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 	if !f.CanThink {
@@ -181,13 +199,13 @@ func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
 		{p.UsesDefaultURL() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
 		{f.MillionTokens, "context-1m-2025-08-07"},
-		{true, "thinking-token-count-2026-05-13"},
-		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
+		{true, betaTokenCount},
+		{f.HasToolSearch, BetaToolSearch},
 		{p.UsesDefaultURL(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
 		{p.UsesDefaultURL(), "thinking-binding-controls-2026-08-01"},
 		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
-		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
+		{f.ThinkingUpdates, BetaThinkingShow},
 		{p.env.PromptCacheTTL() == "1h", "extended-cache-ttl-2025-04-11"},
 		{p.UsesDefaultURL(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},

@@ -145,6 +145,10 @@ func maskValueAt(value any, path []string) any {
 		return maskProse(value)
 	}
 	switch v := value.(type) {
+	case string: // a message has a text instead of a list of blocks
+		if path[0] == "[]" {
+			return maskProse(v)
+		}
 	case map[string]any:
 		if inner, found := v[path[0]]; found {
 			v[path[0]] = maskValueAt(inner, path[1:])

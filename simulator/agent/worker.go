@@ -325,25 +325,31 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	case *protocol.ToolExecuted:
 		w.progress.tools.countCall(ev)
 		w.task.Post(ev)
-	case *protocol.PermissionDenied:
-		ev.AgentID = w.task.ID
-		w.task.Post(ev)
 	case *protocol.Result:
 		w.progress.unpostedUsage = &protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.progress.recordResult(ev)}
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
 			w.task.Post(ev)
 		}
-	case *protocol.AttachmentAdded:
-		ev.AgentID = w.task.ID
-		w.task.Post(ev)
 	case *protocol.APIRetry:
+		w.task.Post(&protocol.RequestRepeated{AgentID: w.task.ID})
 		w.reportForegroundRetryAsProgress(ev)
+	case *protocol.PermissionDenied, *protocol.AttachmentAdded, *protocol.RequestRepeated, *protocol.RuleMatched, *protocol.Warning, *protocol.AgentUsage:
+		setAgentID(ev, w.task.ID)
+		w.task.Post(ev)
+	}
+}
+
+func setAgentID(ev protocol.Event, id string) {
+	switch ev := ev.(type) {
+	case *protocol.PermissionDenied:
+		ev.AgentID = id
+	case *protocol.AttachmentAdded:
+		ev.AgentID = id
+	case *protocol.RequestRepeated:
+		ev.AgentID = id
 	case *protocol.RuleMatched:
-		ev.AgentID = w.task.ID
-		w.task.Post(ev)
-	case *protocol.Warning, *protocol.AgentUsage:
-		w.task.Post(ev)
+		ev.AgentID = id
 	}
 }
 

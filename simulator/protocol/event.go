@@ -417,7 +417,7 @@ func (s *System) MarshalJSON() ([]byte, error) {
 	if s.hasUUIDBeforeSessionID() {
 		slices.Reverse(tail)
 	}
-	return marshalFields(head, s.Fields, tail)
+	return MarshalFields(head, s.Fields, tail)
 }
 
 // hasUUIDBeforeSessionID reports whether the real CLI writes uuid before session_id for this event.
@@ -458,10 +458,11 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 	if f.Type == "command_lifecycle" {
 		slices.Reverse(tail)
 	}
-	return marshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
+	return MarshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
 }
 
-func marshalFields(parts ...[]Field) ([]byte, error) {
+// MarshalFields writes fields as one JSON object, in their order.
+func MarshalFields(parts ...[]Field) ([]byte, error) {
 	out := []byte{'{'}
 	for _, part := range parts {
 		for _, f := range part {

@@ -102,7 +102,7 @@ type HookAttachment struct {
 
 // MarshalJSON writes the attachment as one object.
 func (a HookAttachment) MarshalJSON() ([]byte, error) {
-	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
+	return MarshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
 // HookEffectOnPrompt describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.

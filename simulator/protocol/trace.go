@@ -126,6 +126,13 @@ type FailedAPIRequestBeforeRetry struct {
 	RetryInMS, Attempt, MaxRetries int
 }
 
+// RequestRepeated means that the CLI sends a failed request again, at once or after the wait of an agent. Transcripts record it.
+type RequestRepeated struct {
+	Attempt          int  // number of the repetition, from 1; 0 means that the request has the same form as the failed one
+	WithoutStreaming bool // the API sends the reply as a whole; otherwise each attempt leaves out other optional parts
+	AgentID          string
+}
+
 // Warning is a text that the user sees on stderr.
 type Warning struct{ Text string }
 
@@ -176,6 +183,7 @@ func (*ToolExecuted) event()                {}
 func (*AttachmentAdded) event()             {}
 func (*UnmetExpectation) event()            {}
 func (*FailedAPIRequestBeforeRetry) event() {}
+func (*RequestRepeated) event()             {}
 func (*Warning) event()                     {}
 func (*TurnPromptWithdrawnByUser) event()   {}
 func (*RawTranscriptOnlyLine) event()       {}

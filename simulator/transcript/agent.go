@@ -105,9 +105,6 @@ func newAgentMeta(kind, description, toolUseID string) agentMeta {
 // write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
 func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
 	if a.metaByAgentID[id] == nil {
-		if a.metaByAgentID == nil {
-			a.metaByAgentID = map[string]*agentMeta{}
-		}
 		a.metaByAgentID[id] = &meta
 		if err := a.writeMetaFile(id); err != nil {
 			return err
@@ -168,9 +165,6 @@ func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
 	id := ev.Text("task_id")
 	meta := newAgentMeta(ev.Text("subagent_type"), ev.Text("description"), ev.Text("tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, ev.Text("parent_task_id")
-	if a.metaByAgentID == nil {
-		a.metaByAgentID = map[string]*agentMeta{}
-	}
 	a.metaByAgentID[id] = &meta
 	return a.writeMetaFile(id)
 }

@@ -1,9 +1,9 @@
 package transcript
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,35 +19,36 @@ type contextAttachmentWriter struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	promptNotSent      bool                // the last prompt had shouldQuery: false; the request of the next prompt will contain it
-	remainingWritten   bool                // the transcript already has the reminders of the limits for the next request
-	planMode           bool                // the last attachment about plan mode says that it is active
-	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
-	describedModel     string              // model that the last attachment describes; empty means none
+	promptNotSent      bool       // the last prompt had shouldQuery: false; the request of the next prompt will contain it
+	remainingWritten   bool       // the transcript already has the reminders of the limits for the next request
+	planMode           bool       // the last attachment about plan mode says that it is active
+	autoMode           attachment // the last attachment about a mode without approvals; nil means that none is active
+	describedModel     string     // model that the last attachment describes; empty means none
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
 }
 
-type budgetAttachment struct {
-	Type      string  `json:"type"` // "budget_usd"
-	Used      float64 `json:"used"`
-	Total     float64 `json:"total"`
-	Remaining float64 `json:"remaining"`
+// attachment is a value of the key "attachment" whose keys keep their order.
+type attachment []protocol.Field
+
+// newAttachment returns an attachment. After its type, each key is followed by its value.
+func newAttachment(kind string, keysAndValues ...any) attachment {
+	return attachment{{Key: "type", Value: kind}}.with(keysAndValues...)
 }
 
-type textAttachment struct {
-	Type string `json:"type"` // "silent_turn_reminder" or "total_tokens_reminder"
-	Text string `json:"text"`
+func (a attachment) with(keysAndValues ...any) attachment {
+	for pair := range slices.Chunk(keysAndValues, 2) {
+		a = append(a, protocol.Field{Key: pair[0].(string), Value: pair[1]})
+	}
+	return a
 }
+
+// MarshalJSON writes the attachment as one object.
+func (a attachment) MarshalJSON() ([]byte, error) { return protocol.MarshalFields(a) }
 
 // These types are the attachments with which a transcript records a [SessionContext].
 type (
-	environmentAttachment struct {
-		Type     string              `json:"type"` // "environment"
-		Snapshot environmentSnapshot `json:"snapshot"`
-		Changes  []environmentChange `json:"changes,omitempty"`
-	}
 	environmentChange struct {
 		Field   string   `json:"field"`
 		From    string   `json:"from,omitempty"`
@@ -62,94 +63,6 @@ type (
 		Platform         string   `json:"platform"`
 		Shell            string   `json:"shell"`
 		OSVersion        string   `json:"osVersion"`
-	}
-	modelAttachment struct {
-		Type     string        `json:"type"` // "model"
-		Identity modelIdentity `json:"identity"`
-		Text     string        `json:"text"`
-	}
-	modelIdentity struct {
-		ModelID         string  `json:"modelId"`
-		MarketingName   *string `json:"marketingName"`
-		KnowledgeCutoff *string `json:"knowledgeCutoff"`
-	}
-	deferredToolsAttachment struct {
-		Type         string          `json:"type"` // "deferred_tools_delta"
-		AddedNames   []string        `json:"addedNames"`
-		AddedLines   []string        `json:"addedLines"`
-		RemovedNames []string        `json:"removedNames"`
-		WireHidden   []string        `json:"wireHiddenNames"`
-		Readded      []string        `json:"readdedNames"`
-		Pending      *[]string       `json:"pendingMcpServers,omitempty"`
-		NeedsAuth    *[]string       `json:"needsAuthMcpServers,omitempty"`
-		Failed       *[]FailedServer `json:"failedMcpServers,omitempty"`
-	}
-	serverInstructionsAttachment struct {
-		Type         string   `json:"type"` // "mcp_instructions_delta"
-		AddedNames   []string `json:"addedNames"`
-		AddedBlocks  []string `json:"addedBlocks"`
-		RemovedNames []string `json:"removedNames"`
-	}
-	agentListingAttachment struct {
-		Type            string   `json:"type"` // "agent_listing_delta"
-		AddedTypes      []string `json:"addedTypes"`
-		AddedLines      []string `json:"addedLines"`
-		BuiltIn         []string `json:"builtInTypes"`
-		BuiltInPlugin   []string `json:"builtInPluginTypes"`
-		Removed         []string `json:"removedTypes"`
-		IsInitial       bool     `json:"isInitial"`
-		ConcurrencyNote bool     `json:"showConcurrencyNote"`
-	}
-	skillListingAttachment struct {
-		Type      string   `json:"type"` // "skill_listing"
-		Content   string   `json:"content"`
-		Count     int      `json:"skillCount"`
-		IsInitial bool     `json:"isInitial"`
-		Names     []string `json:"names"`
-		Digests   []string `json:"digests"`
-	}
-	autoModeAttachment struct {
-		Type      string `json:"type"` // "auto_mode"
-		Consent   bool   `json:"autoModeConsentFlow"`
-		Finish    bool   `json:"finishExposedWork"`
-		BashFirst bool   `json:"bashFirst"`
-		Steer     string `json:"bashFirstSteer,omitempty"`
-		SteerOnly bool   `json:"steerOnly"`
-		Bypass    bool   `json:"bypass"`
-	}
-	autoModeExitAttachment struct {
-		Type      string `json:"type"` // "auto_mode_exit"
-		BashFirst bool   `json:"bashFirst"`
-		SteerOnly bool   `json:"steerOnly"`
-		Finish    bool   `json:"finishExposedWork"`
-	}
-	planModeAttachment struct {
-		Type         string `json:"type"`                   // "plan_mode" or "plan_mode_exit"
-		ReminderType string `json:"reminderType,omitempty"` // "full"
-		IsSubAgent   *bool  `json:"isSubAgent,omitempty"`
-		File         string `json:"planFilePath"`
-		Exists       bool   `json:"planExists"`
-	}
-	sessionContextAttachment struct {
-		Type    string            `json:"type"` // "session_context"
-		Context map[string]string `json:"context"`
-	}
-	instructionsAttachment struct {
-		Type  string            `json:"type"` // "instructions"
-		Files []InstructionFile `json:"files"`
-	}
-	dateAttachment struct {
-		Type string `json:"type"` // "date"
-		Date string `json:"date"`
-	}
-	commitAttributionAttachment struct {
-		Type          string  `json:"type"` // "remote_session_change"
-		URL           *string `json:"url"`
-		Commit        string  `json:"commit"`
-		PR            string  `json:"pr"`
-		FileHint      bool    `json:"sendUserFileHint"`
-		ManagedCommit bool    `json:"managedCommit"`
-		ManagedPR     bool    `json:"managedPr"`
 	}
 )
 
@@ -175,9 +88,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
 	}
-	for _, line := range l.remainingLimitLines("", now.Remaining) {
-		lines = append(lines, line)
-	}
+	lines = append(lines, l.remainingLimitLines("", now.Remaining)...)
 	l.remainingWritten = true
 	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeChangeLines(now)...)...)
 }
@@ -203,7 +114,8 @@ func (l *contextAttachmentWriter) modeChangeLines(now SessionContext) (lines []a
 	if l.autoMode = about; about != nil {
 		return append(lines, l.autoModeLines("", now)...)
 	}
-	return append(lines, l.conversation.reminderLine("", autoModeExitAttachment{"auto_mode_exit", before.BashFirst, before.SteerOnly, before.Finish},
+	steers := before[len(before)-2].Value
+	return append(lines, l.conversation.reminderLine("", newAttachment("auto_mode_exit", "bashFirst", steers, "steerOnly", steers, "finishExposedWork", false),
 		"Auto mode has ended. Use the tools for files again to read, search and edit files."))
 }
 
@@ -227,17 +139,21 @@ func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any 
 }
 
 // autoMode describes a mode in which the user does not approve calls; nil means another mode.
-func (now SessionContext) autoMode() *autoModeAttachment {
+func (now SessionContext) autoMode() attachment {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
 	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
 		return nil
 	}
-	return &autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass}
+	about := newAttachment("auto_mode", "autoModeConsentFlow", false, "finishExposedWork", false, "bashFirst", steers)
+	if steers {
+		about = about.with("bashFirstSteer", now.BashSteer)
+	}
+	return about.with("steerOnly", steers, "bypass", bypass)
 }
 
 func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionContext) []any {
 	if about := now.autoMode(); about != nil {
-		return []any{l.conversation.reminderLine(agentID, *about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
+		return []any{l.conversation.reminderLine(agentID, about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
 	}
 	return nil
 }
@@ -246,22 +162,24 @@ func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionConte
 func (l *contextAttachmentWriter) planModeLine(kind string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.createPlanName("")+".md")
 	_, err := os.Stat(file)
-	about := planModeAttachment{Type: kind, File: file, Exists: err == nil}
+	about := newAttachment(kind)
 	if kind == "plan_mode" {
-		about.ReminderType, about.IsSubAgent = "full", new(bool)
+		about = about.with("reminderType", "full", "isSubAgent", false)
 	}
+	about = about.with("planFilePath", file, "planExists", err == nil)
 	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
 }
 
 // remainingLimitLines returns the reminders of the tokens and the money that the model may still spend.
-func (l *contextAttachmentWriter) remainingLimitLines(agentID string, left protocol.RemainingLimits) (lines []protocol.AttachmentLine) {
+func (l *contextAttachmentWriter) remainingLimitLines(agentID string, left protocol.RemainingLimits) (lines []any) {
 	if left.Tokens > 0 {
 		text := "<total_tokens>" + strconv.Itoa(left.Tokens) + " tokens left</total_tokens>"
-		lines = append(lines, l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text))
+		lines = append(lines, l.conversation.reminderLine(agentID, newAttachment("total_tokens_reminder", "text", text), text))
 	}
 	if left.BudgetUSD > 0 {
-		budget := budgetAttachment{"budget_usd", left.SpentUSD, left.BudgetUSD, left.BudgetUSD - left.SpentUSD}
-		text := "USD budget: $" + protocol.FormatNumber(budget.Used) + "/$" + protocol.FormatNumber(budget.Total) + "; $" + protocol.FormatNumber(budget.Remaining) + " remaining"
+		remaining := left.BudgetUSD - left.SpentUSD
+		budget := newAttachment("budget_usd", "used", left.SpentUSD, "total", left.BudgetUSD, "remaining", remaining)
+		text := "USD budget: $" + protocol.FormatNumber(left.SpentUSD) + "/$" + protocol.FormatNumber(left.BudgetUSD) + "; $" + protocol.FormatNumber(remaining) + " remaining"
 		lines = append(lines, l.conversation.reminderLine(agentID, budget, text))
 	}
 	return lines
@@ -275,14 +193,6 @@ func (l *contextAttachmentWriter) firstAttachmentsOfSubagent(agentID string) []a
 	return append(lists, l.contextDateAndGitAttributionLines(agentID)...)
 }
 
-func (l *contextAttachmentWriter) subagentSecondRequestAttachments(agentID string) (lines []protocol.AttachmentLine) {
-	now := l.currentSessionContextOf(agentID)
-	for _, line := range append(l.toolAgentAndSkillListings(agentID, SessionContext{Agents: now.Agents}, false), l.autoModeLines(agentID, now)...) {
-		lines = append(lines, line.(protocol.AttachmentLine))
-	}
-	return lines
-}
-
 func (l *contextAttachmentWriter) environmentAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.workingDirOf(agentID), m.IsWorktree
@@ -290,41 +200,42 @@ func (l *contextAttachmentWriter) environmentAttachments(agentID string, now Ses
 		dirs, isWorktree = append(dirs, dir), true
 	}
 	return []any{
-		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
+		l.conversation.reminderLine(agentID, newAttachment("environment", "snapshot", m.snapshot(dir, dirs, isWorktree)),
 			"# Environment\n - Working directory: "+dir+"\n - Git repository: "+strconv.FormatBool(m.IsGitRepo)+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
 		l.modelIdentityLine(agentID, now),
 	}
 }
 
 func (l *contextAttachmentWriter) modelIdentityLine(agentID string, currentContext SessionContext) protocol.AttachmentLine {
-	told := modelAttachment{Type: "model", Identity: modelIdentity{ModelID: currentContext.Model}, Text: "You are powered by the model " + currentContext.Model + "."}
+	var name, cutoff any
+	text := "You are powered by the model " + currentContext.Model + "."
 	if currentContext.ModelName != "" {
-		told.Identity.MarketingName = &currentContext.ModelName
-		told.Text = "You are powered by the model named " + currentContext.ModelName + ". The exact model ID is " + currentContext.Model + "."
+		name = currentContext.ModelName
+		text = "You are powered by the model named " + currentContext.ModelName + ". The exact model ID is " + currentContext.Model + "."
 	}
 	if currentContext.KnowledgeCutoff != "" {
-		told.Identity.KnowledgeCutoff = &currentContext.KnowledgeCutoff
-		told.Text += " Assistant knowledge cutoff is " + currentContext.KnowledgeCutoff + "."
+		cutoff = currentContext.KnowledgeCutoff
+		text += " Assistant knowledge cutoff is " + currentContext.KnowledgeCutoff + "."
 	}
 	if agentID == "" {
 		l.describedModel = currentContext.Model
 	}
-	return l.conversation.reminderLine(agentID, told, told.Text)
+	return l.conversation.reminderLine(agentID, newAttachment("model", "identity", attachment{}.with("modelId", currentContext.Model, "marketingName", name, "knowledgeCutoff", cutoff), "text", text), text)
 }
 
 // additionalDirsChangeReminder returns the line that reminds the model of added or removed directories; nil means no change.
-func (th *conversation) additionalDirsChangeReminder(dirsBefore, dirsAfter []string) *protocol.AttachmentLine {
+func (th *conversation) additionalDirsChangeReminder(dirsBefore, dirsAfter []string) []any {
 	change := environmentChange{Field: "additionalWorkingDirectories", Added: missingFrom(dirsBefore, dirsAfter), Removed: missingFrom(dirsAfter, dirsBefore)}
 	if len(change.Added)+len(change.Removed) == 0 {
 		return nil
 	}
-	return new(th.environmentChangeReminder(dirsAfter, change, "The additional working directories are now: "+strings.Join(dirsAfter, ", ")))
+	return []any{th.environmentChangeReminder(dirsAfter, change, "The additional working directories are now: "+strings.Join(dirsAfter, ", "))}
 }
 
 func (th *conversation) environmentChangeReminder(additionalDirs []string, change environmentChange, text string) protocol.AttachmentLine {
 	m := th.options.Machine
 	snapshot := m.snapshot(th.workingDirOf(""), append([]string{}, additionalDirs...), m.IsWorktree)
-	return th.reminderLine("", environmentAttachment{"environment", snapshot, []environmentChange{change}}, text)
+	return th.reminderLine("", newAttachment("environment", "snapshot", snapshot, "changes", []environmentChange{change}), text)
 }
 
 // missingFrom returns the elements of all that are not in known. The result is never nil.
@@ -339,45 +250,42 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now SessionContext, isFirstListing bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
-		tools := deferredToolsAttachment{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
+		tools := newAttachment("deferred_tools_delta", "addedNames", now.Deferred, "addedLines", now.Deferred, "removedNames", []string{}, "wireHiddenNames", []string{}, "readdedNames", []string{})
 		if isFirstListing {
-			tools.Pending, tools.Failed = &[]string{}, new(append([]FailedServer{}, now.FailedServers...))
+			tools = tools.with("pendingMcpServers", []string{})
 			if !l.conversation.options.Machine.IsTerminal {
-				tools.NeedsAuth = &[]string{}
+				tools = tools.with("needsAuthMcpServers", []string{})
 			}
+			tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
 		}
-		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
+		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(now.Deferred, "\n")))
 	}
 	if now.Agents != nil {
-		agents := agentListingAttachment{Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true}
-		agents.AddedTypes, agents.AddedLines = namesAndTexts(now.Agents)
-		for _, a := range now.Agents {
-			if a.BuiltIn {
-				agents.BuiltIn = append(agents.BuiltIn, a.Name)
-			}
-		}
-		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
+		names, texts := namesAndTexts(now.Agents)
+		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a Listing) bool { return !a.BuiltIn }))
+		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", true)
+		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
 	if len(now.ServerInstructions) > 0 {
-		servers := serverInstructionsAttachment{Type: "mcp_instructions_delta", RemovedNames: []string{}}
-		servers.AddedNames, servers.AddedBlocks = namesAndTexts(now.ServerInstructions)
-		lines = append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(servers.AddedBlocks, "\n\n")))
+		names, texts := namesAndTexts(now.ServerInstructions)
+		servers := newAttachment("mcp_instructions_delta", "addedNames", names, "addedBlocks", texts, "removedNames", []string{})
+		lines = append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(texts, "\n\n")))
 	}
 	if now.Skills != nil {
-		skills := skillListingAttachment{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
-		var texts []string
-		skills.Names, texts = namesAndTexts(now.Skills)
+		names, texts := namesAndTexts(now.Skills)
+		content, digests := strings.Join(texts, "\n"), []string(nil)
 		for _, text := range texts {
 			sum := sha256.Sum256([]byte(text))
-			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
+			digests = append(digests, hex.EncodeToString(sum[:8]))
 		}
-		skills.Content = strings.Join(texts, "\n")
-		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
+		skills := newAttachment("skill_listing", "content", content, "skillCount", len(names), "isInitial", true, "names", names, "digests", digests)
+		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+content))
 	}
 	return lines
 }
 
 func namesAndTexts(list []Listing) (names, texts []string) {
+	names = []string{}
 	for _, entry := range list {
 		names, texts = append(names, entry.Name), append(texts, entry.Text)
 	}
@@ -394,43 +302,31 @@ func (l *contextAttachmentWriter) instructionsGitStatusAndDateLines(agentID stri
 	var lines []any
 	now := l.currentSessionContextOf(agentID)
 	if len(now.Instructions) > 0 {
-		line := l.conversation.reminderLine(agentID, instructionsAttachment{"instructions", now.Instructions}, now.Instructed)
+		line := l.conversation.reminderLine(agentID, newAttachment("instructions", "files", now.Instructions), now.Instructed)
 		line.RenderedRole = "user"
 		lines = append(lines, line)
 	}
-	state := l.conversation.attachmentLine(agentID, "", sessionContextAttachment{"session_context", map[string]string{}})
+	state := l.conversation.attachmentLine(agentID, "", newAttachment("session_context", "context", map[string]string{}))
 	text := ""
 	if source := l.conversation.options.Context; source != nil && !l.conversation.writer.isDisabled {
 		text = source.GitStatus(agentID)
 	}
 	if text != "" {
-		state.Attachment = sessionContextAttachment{"session_context", map[string]string{"gitStatus": text}}
+		state.Attachment = newAttachment("session_context", "context", map[string]string{"gitStatus": text})
 		state.RenderedRole, state.Rendered = "user", []protocol.AttachmentText{{Content: protocol.Reminder("# gitStatus\n" + text)}}
 	}
-	return append(lines, state, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
+	return append(lines, state, l.conversation.reminderLine(agentID, newAttachment("date", "date", today), "Today's date is "+today+"."))
 }
 
 func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID string) []any {
 	now := l.currentSessionContextOf(agentID)
-	signed := commitAttributionAttachment{
-		Type: "remote_session_change", Commit: "Co-Authored-By: " + now.Signature + " <noreply@anthropic.com>",
-		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
-	}
-	for given, text := range map[*string]*string{l.conversation.options.Commit: &signed.Commit, l.conversation.options.PR: &signed.PR} {
-		if given != nil {
-			*text = *given
-		}
-	}
-	if signed.Commit+signed.PR == "" || now.NoCommitTexts {
+	commit := *cmp.Or(l.conversation.options.Commit, new("Co-Authored-By: "+now.Signature+" <noreply@anthropic.com>"))
+	pr := *cmp.Or(l.conversation.options.PR, new("🤖 Generated with [Claude Code](https://claude.com/claude-code)"))
+	if commit+pr == "" || now.NoCommitTexts {
 		return nil
 	}
-	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
+	signed := newAttachment("remote_session_change", "url", nil, "commit", commit, "pr", pr, "sendUserFileHint", false, "managedCommit", false, "managedPr", false)
+	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+commit+"\nPull requests end with:\n"+pr)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
-}
-
-type structuredOutputAttachment struct {
-	Type      string          `json:"type"` // "structured_output"
-	Data      json.RawMessage `json:"data"`
-	ToolUseID string          `json:"toolUseID"`
 }

@@ -108,9 +108,6 @@ func (th *conversation) nextLineEnvelope(agentID, uuid, timestamp string) protoc
 	if leaf := th.lastLineUUIDs[agentID]; leaf != "" {
 		e.ParentUUID = &leaf
 	}
-	if th.lastLineUUIDs == nil {
-		th.lastLineUUIDs = map[string]string{}
-	}
 	th.lastLineUUIDs[agentID] = uuid
 	return e
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -356,138 +355,15 @@ func Sessions(o Options) (all []SessionInfo) {
 	return all
 }
 
-// promptSnapshot is the attachment that records the system prompt and, after the first reply, also the tools.
-type (
-	promptSnapshot struct {
-		Type         string   `json:"type"` // "prompt_snapshot"
-		SystemPrompt []string `json:"systemPrompt"`
-		*snapshotToolsAndIntroduction
-		ReminderFold bool `json:"reminderFold"`
-		*snapshotFlags
-		EchoInputs       bool   `json:"echoWireToolInputs"`
-		ContextRendering string `json:"contextRendering"`
-	}
-	snapshotToolsAndIntroduction struct {
-		Tools              []promptSnapshotTool `json:"tools"`
-		SystemIntroduction string               `json:"cliPrefix"`
-	}
-	snapshotFlags struct {
-		SystemTurns      bool `json:"systemTurns"`
-		ToolChangeHeader bool `json:"toolChangeHeader"`
-		InlineTools      bool `json:"inlineTools"`
-		KeptReminders    bool `json:"keptReminders"`
-	}
-	promptSnapshotTool struct {
-		Name        string               `json:"name"`
-		Description string               `json:"description"`
-		Server      string               `json:"server,omitempty"`
-		Schema      protocol.RequestTool `json:"schema"`
-	}
-)
+type promptSnapshotTool struct {
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+	Server      string               `json:"server,omitempty"`
+	Schema      protocol.RequestTool `json:"schema"`
+}
 
 const (
 	systemPromptIntroduction     = "You are a scripted model."
 	systemPromptText             = "Answer as the scenario says."
 	deferredToolsPlaceholderName = "DeferredToolPlaceholder"
 )
-
-func (now RequestContext) shape(loaded map[string]bool) protocol.RequestShape {
-	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: now.requestTools(loaded)}
-	if !now.NoSystemPrompt {
-		shape.System = append(shape.System, protocol.Text(systemPromptText))
-	}
-	if now.AnthropicAPI {
-		shape.System = append(shape.System, protocol.Text(systemPromptText))
-	}
-	if now.Placeholder {
-		placeholder := protocol.RequestTool{Name: deferredToolsPlaceholderName, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
-		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
-	}
-	return shape
-}
-
-const anyObjectInputSchema = `{"type":"object"}`
-
-// requestTools returns the tools that are not deferred, and the deferred tools that are keys of loaded.
-func (now RequestContext) requestTools(loaded map[string]bool) []protocol.RequestTool {
-	var tools []protocol.RequestTool
-	for _, t := range now.Tools {
-		r := requestTool(t)
-		r.DeferLoading = slices.Contains(now.Deferred, t.Name)
-		if _, isLoaded := loaded[t.Name]; isLoaded || !r.DeferLoading {
-			tools = append(tools, r)
-		}
-	}
-	return tools
-}
-
-func requestTool(t protocol.Tool) protocol.RequestTool {
-	schema := t.InputSchema
-	if schema == nil {
-		schema = json.RawMessage(anyObjectInputSchema)
-	}
-	return protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema}
-}
-
-// cacheControlMarks returns the places of a request up to which the API caches it.
-func (now RequestContext) cacheControlMarks(messageCount, lastMessageBlockCount int) []protocol.CacheControlMark {
-	value := map[string]string{"type": "ephemeral"}
-	switch now.PromptCache {
-	case "off":
-		return []protocol.CacheControlMark{}
-	case "1h":
-		value["ttl"] = "1h"
-	}
-	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
-	if !now.NoSystemPrompt {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
-	}
-	if now.AnthropicAPI {
-		shared := maps.Clone(value)
-		shared["scope"] = "global"
-		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
-	}
-	if messageCount > 0 {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", messageCount - 1, "content", max(lastMessageBlockCount-1, 0)}, Value: value})
-	}
-	return marks
-}
-
-func (now RequestContext) promptSnapshot() promptSnapshot {
-	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
-	}
-	if now.SystemTurns {
-		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: now.AnthropicAPI}
-	}
-	for _, t := range now.Tools {
-		if r := requestTool(t); !slices.Contains(now.Deferred, t.Name) {
-			snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{r.Name, r.Description, t.Server, r})
-		}
-	}
-	return snapshot
-}
-
-// deferredToolsRecord is the attachment with the tools that ToolSearch has loaded since the last one.
-type deferredToolsRecord struct {
-	Type    string                 `json:"type"` // "deferred_tools_record"
-	Entries []protocol.RequestTool `json:"entries"`
-}
-
-// toolsReferencedByResult returns the names of the tools in a result of ToolSearch; other blocks have none.
-func toolsReferencedByResult(block json.RawMessage) (names []string) {
-	var result struct{ Content json.RawMessage }
-	var parts []struct {
-		Tool string `json:"tool_name"`
-	}
-	if json.Unmarshal(block, &result) != nil || json.Unmarshal(result.Content, &parts) != nil {
-		return nil
-	}
-	for _, part := range parts {
-		if part.Tool != "" {
-			names = append(names, part.Tool)
-		}
-	}
-	return names
-}

@@ -31,7 +31,7 @@ type recorder struct {
 	refusedByUser           bool                       // the user has refused the last call
 
 	lastCallCheck        struct{ messageID, requestID string } // last check of the calls of a message
-	lastStructuredOutput structuredOutputAttachment            // output of the last call
+	lastStructuredOutput attachment                            // output of the last call
 	unrecordedFallback   *protocol.System                      // change of the model that is not recorded yet; nil means none
 }
 
@@ -39,8 +39,8 @@ func newRecorder(th *conversation) *recorder {
 	r := &recorder{conversation: th, sessionListLines: &sessionListLineBuilder{conversation: th}}
 	r.lines = &lineWriter{conversation: th, sessionListLines: r.sessionListLines}
 	r.attachments = &contextAttachmentWriter{conversation: th, lines: r.lines}
-	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
-	r.requests = &modelRequestLog{conversation: th, attachments: r.attachments}
+	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments, metaByAgentID: map[string]*agentMeta{}}
+	r.requests = &modelRequestLog{th, r.attachments, map[string]*modelInput{}, map[string]bool{}, map[string]bool{}}
 	th.writer.valuesSinceRequest = nil
 	return r
 }
@@ -69,12 +69,12 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 		return r.recordResult(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		return r.recordRetry(ev)
+	case *protocol.RequestRepeated:
+		return r.recordRepeatedRequest(ev)
 	case *protocol.ToolExecuted:
 		r.costs.addToolDurationAndLineChanges(ev)
-		r.lastStructuredOutput = structuredOutputAttachment{"structured_output", ev.ExecutedInput, ev.Use.ID}
-		if r.lastStructuredOutput.Data == nil {
-			r.lastStructuredOutput.Data = ev.Use.Input
-		}
+		data := map[bool]json.RawMessage{true: ev.Use.Input, false: ev.ExecutedInput}[ev.ExecutedInput == nil]
+		r.lastStructuredOutput = newAttachment("structured_output", "data", data, "toolUseID", ev.Use.ID)
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
 	case *protocol.TurnPromptWithdrawnByUser:
@@ -253,12 +253,6 @@ func (r *recorder) countPromptAndSetPositionAndSource(line *protocol.UserLine, p
 	}
 }
 
-type commandPermissions struct {
-	Type  string   `json:"type"`
-	Tools []string `json:"allowedTools"`
-	Model string   `json:"model,omitempty"`
-}
-
 func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	r.attribution.recordSkill(x.Name)
 	if strings.HasPrefix(x.Name, "mcp__") { // after the prompt of a server, only the next prompt describes the environment
@@ -266,7 +260,11 @@ func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	} else if err := r.attachments.writeEnvironmentOrChanges(); err != nil {
 		return err
 	}
-	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...), x.Model}))
+	permissions := newAttachment("command_permissions", "allowedTools", append([]string{}, x.Tools...))
+	if x.Model != "" {
+		permissions = permissions.with("model", x.Model)
+	}
+	return r.lines.write(r.conversation.attachmentLine("", "", permissions))
 }
 
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
@@ -306,6 +304,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	r.sessionListLines.hasReply = r.sessionListLines.hasReply || agentID == ""
 	lines := r.requestAndFallbackLines(agentID, ev)
 	line := r.assistantLine(agentID, ev)
+	r.requests.inputOf(agentID).isReplyTruncated = ev.Final != nil && ev.Final.StopReason == "max_tokens"
 	if agentID != "" {
 		if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
 			if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
@@ -362,7 +361,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		LineHead:           e.LineHead,
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
+		RequestID: ev.RequestID, RequestRef: r.requests.inputOf(agentID).requestID, RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
 		Attribution: r.attribution.forAgent(agentID).attributeMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
@@ -460,6 +459,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		r.attribution.recordForkedSkillAgent(agentID, ev.Expansion.Name)
 	}
 	if agentID != "" {
+		r.requests.inputOf(agentID).hasResults = r.requests.inputOf(agentID).hasResults || hasToolResult(ev.Message.Content)
 		return r.agents.recordUser(agentID, ev, line)
 	}
 	if err := r.lines.write(line); err != nil || ev.Expansion == nil {

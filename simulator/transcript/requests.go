@@ -3,10 +3,12 @@ package transcript
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -20,30 +22,6 @@ type modelRequestLog struct {
 	writtenHashes  map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
-type modelInput struct {
-	messages                  []inputMessage
-	sentMessages              int            // number of messages of the last request
-	requestID                 string         // id of the last request
-	replyID                   string         // id of the message that answered the last request
-	isUnanswered              bool           // the request for the last prompt has no reply yet
-	context                   RequestContext // context of the last request
-	snapshotCount             int
-	lastRequestDir            string          // working directory at the last request; empty before the first request
-	lastRequestAdditionalDirs *[]string       // additional directories at the last request; nil before the first request
-	effortSent                bool            // the effort was sent to the model
-	repliesWithoutText        int             // number of consecutive replies with calls but no text
-	loadedTools               map[string]bool // deferred tools that ToolSearch has loaded; the value is true if the transcript has their definitions
-}
-
-type inputMessage struct {
-	role, id         string // role of the message, and its API id if it is a reply
-	content          []json.RawMessage
-	hash             string // hash of the message; empty until it is sent
-	blockCount       int    // number of content blocks, also after content was set to nil
-	imageEnd         int    // number of blocks up to the last mentioned image; reminders follow them
-	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
-}
-
 // repliesWithoutTextBeforeReminder is how many consecutive replies without text cause a reminder, at most three times (observed
 // with 2.1.330).
 const (
@@ -52,33 +30,34 @@ const (
 )
 
 func (l *modelRequestLog) inputOf(agentID string) *modelInput {
-	if l.inputByAgentID == nil {
-		l.inputByAgentID, l.writtenHashes, l.remindedUUIDs = map[string]*modelInput{}, map[string]bool{}, map[string]bool{}
+	if l.inputByAgentID[agentID] == nil {
+		l.inputByAgentID[agentID] = &modelInput{loadedTools: map[string]bool{}}
 	}
-	c := l.inputByAgentID[agentID]
-	if c == nil {
-		c = &modelInput{loadedTools: map[string]bool{}}
-		l.inputByAgentID[agentID] = c
+	return l.inputByAgentID[agentID]
+}
+
+func (l *modelRequestLog) addWrittenLinesToModelInput() {
+	written := l.conversation.writer.valuesSinceRequest
+	l.conversation.writer.valuesSinceRequest = nil
+	for _, line := range written {
+		l.addLineToModelInput(line)
 	}
-	return c
 }
 
 func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
 		l.inputOf(line.AgentID).addUserMessage(rawContentBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+	case protocol.AssistantLine:
+		l.inputOf(line.AgentID).addReply(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.LocalCommandLine:
 		if !line.DisplayOnly {
 			l.inputOf("").addMessage("user", "", []json.RawMessage{rawTextBlock(line.Content)}, false)
 		}
-	case protocol.AssistantLine:
-		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 	case hostAssistantLine:
 		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), contentBlocksFromJSON(line.Message.Get("content")), false)
 	case protocol.SyntheticLine:
-		if !line.IsAPIErrorMessage {
-			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
-		}
+		l.inputOf(line.AgentID).addReply(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), line.IsAPIErrorMessage)
 	case protocol.AttachmentLine:
 		if c := l.inputOf(line.AgentID); !l.remindedUUIDs[line.UUID] {
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
@@ -86,7 +65,7 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
-		c.messages, c.sentMessages, c.requestID = nil, 0, ""
+		c.messages, c.sentMessages, c.sentHashes = nil, 0, nil
 	}
 }
 
@@ -105,14 +84,14 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			Attachment struct {
 				Type     string
 				Snapshot environmentSnapshot
-				Identity modelIdentity
+				Identity struct{ ModelID string }
 				Filename string
 				Content  json.RawMessage
 			}
 			Rendered          []protocol.AttachmentText
 			Content           json.RawMessage // of a local command
-			IsDisplayOnly     bool
 			IsAPIErrorMessage bool
+			IsDisplayOnly     bool
 		}
 		if e.isSidechain || json.Unmarshal(e.raw, &line) != nil {
 			continue
@@ -121,9 +100,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "user":
 			c.addUserMessage(contentBlocksFromJSON(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
-			if !line.IsAPIErrorMessage {
-				c.addMessage("assistant", line.Message.ID, contentBlocksFromJSON(line.Message.Content), false)
-			}
+			c.addReply(line.Message.ID, contentBlocksFromJSON(line.Message.Content), line.IsAPIErrorMessage)
 		case "attachment":
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
@@ -134,7 +111,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				}
 			case "prompt_snapshot":
 				c.snapshotCount++
-				c.effortSent, c.replyID = true, "resumed"
+				c.replyID = "resumed"
 			case "model":
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
 			case "environment":
@@ -157,148 +134,6 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 	}
 }
 
-func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool) {
-	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
-		var b protocol.TextBlock
-		return len(content) > 1 && json.Unmarshal(raw, &b) == nil && b.Type == "text" && strings.TrimSpace(b.Text) == ""
-	})
-	if isTaskNotice && len(kept) == 1 {
-		var b protocol.TextBlock
-		if json.Unmarshal(kept[0], &b) == nil {
-			kept[0] = rawTextBlock(protocol.Reminder(b.Text))
-		}
-	}
-	kept = c.loadReferencedTools(kept)
-	c.addMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
-}
-
-func (c *modelInput) addMessage(role, id string, content []json.RawMessage, differsFromLines bool) {
-	if n := len(c.messages); role == "assistant" && n > c.sentMessages+1 && c.messages[n-2].role == role && c.messages[n-2].id == id {
-		// A call of the last reply ended before the next block of the reply was complete.
-		reply := &c.messages[n-2]
-		reply.content, reply.differsFromLines, c.messages[n-1].differsFromLines = append(reply.content, content...), true, true
-		return
-	}
-	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
-		last := &c.messages[n-1]
-		k := len(last.content)
-		if results := countBlocks(last.content, "tool_result"); results > 0 && results < k && countBlocks(content, "tool_result") > 0 {
-			ends := countBlocks(content, "tool_result") // tool results come before texts
-			last.content, last.differsFromLines = slices.Concat(last.content[:results], content[:ends], last.content[results:], content[ends:]), true
-			return
-		}
-		if role == "user" && k > 0 && len(content) > 0 {
-			end := withNewlineIfTextFollows(last.content[k-1], content[0])
-			differsFromLines = differsFromLines || string(end) != string(last.content[k-1])
-			last.content[k-1] = end
-		}
-		last.content, last.differsFromLines = append(last.content, content...), last.differsFromLines || differsFromLines
-		return
-	}
-	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, differsFromLines: differsFromLines})
-}
-
-// addAttachmentTexts adds the texts of an attachment. If role is "system", they become a separate message.
-func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
-	if role == "user" && len(renderedTexts) == 2 && c.insertMentionMessageBeforePrompt(renderedTexts[0].Content) {
-		renderedTexts = renderedTexts[1:]
-	}
-	var systemTexts []string
-	for _, text := range renderedTexts {
-		if role != "system" {
-			c.insertReminderInUserMessage(len(c.messages), text.Content)
-			continue
-		}
-		systemTexts = append(systemTexts, text.Content)
-	}
-	if systemTexts != nil {
-		joined := strings.ReplaceAll(strings.Join(systemTexts, ""), "\n</system-reminder><system-reminder>\n", "\n")
-		c.addMessage(role, "", []json.RawMessage{rawTextBlock(joined)}, true)
-	}
-}
-
-func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string) {
-	for i := beforeIndex - 1; i >= c.sentMessages; i-- {
-		if m := &c.messages[i]; m.role == "user" {
-			at := m.countLeadingReminders()
-			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
-				if i < beforeIndex-1 && c.messages[beforeIndex-1].role == "system" { // texts of hooks precede the reminder
-					m.content, m.differsFromLines = append(m.content, rawTextBlock(text)), true
-					return
-				}
-				if at = n; appendReminderToToolResult(&m.content[n-1], text) {
-					m.differsFromLines = true
-					return
-				}
-			}
-			m.content, m.differsFromLines = slices.Insert(m.content, at, rawTextBlock(text+"\n")), true
-			return
-		}
-	}
-}
-
-// countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time. Texts of
-// the CLI after the results of calls do not count.
-func (c *modelInput) countRepliesWithoutText() {
-	for _, m := range c.messages[c.sentMessages:] {
-		switch {
-		case m.role == "system", m.role == "user" && countBlocks(m.content, "tool_result") > 0:
-		case countBlocks(m.content, "text") > 0:
-			c.repliesWithoutText = 0
-		case m.role == "assistant":
-			c.repliesWithoutText++
-		}
-	}
-}
-
-// moveUnsentReminders moves the unsent reminders to a place where the model accepts them. If asSystemMessages is
-// true, they become a system message after the user message. Otherwise they become texts in the user message.
-func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
-	var texts []string
-	messages := c.messages[c.sentMessages:]
-	c.messages = slices.Clone(c.messages[:c.sentMessages])
-	flush := func() {
-		if len(texts) > 0 && asSystemMessages {
-			var plain []string
-			for _, text := range texts {
-				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
-			}
-			c.addMessage("system", "", []json.RawMessage{rawTextBlock(strings.Join(plain, "\n\n"))}, true)
-		} else {
-			for _, text := range texts {
-				c.insertReminderInUserMessage(len(c.messages), text)
-			}
-		}
-		texts = nil
-	}
-	for _, m := range messages {
-		if m.role == "system" {
-			for _, raw := range m.content {
-				var b protocol.TextBlock
-				if json.Unmarshal(raw, &b) == nil {
-					texts = append(texts, b.Text)
-				}
-			}
-			continue
-		}
-		if m.role == "assistant" {
-			flush()
-		}
-		c.addMessage(m.role, m.id, m.content, m.differsFromLines)
-	}
-	flush()
-}
-
-func (m *inputMessage) countLeadingReminders() int {
-	const start = `{"type":"text","text":"<system-reminder>`
-	for i := m.imageEnd; i < len(m.content); i++ {
-		if !strings.HasPrefix(string(m.content[i]), start) {
-			return i
-		}
-	}
-	return len(m.content)
-}
-
 // recordRequestAndReturnLines records that the request that reply answers was sent, and returns the lines about it. It returns
 // nil if reply answers no request, or if an earlier block of reply has written the lines. reply may be an API error message.
 func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *protocol.Assistant) []any {
@@ -308,10 +143,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	if l.conversation.writer.isDisabled || reply.Message.Model == protocol.SyntheticModel && !failed || reply.Message.ID == c.replyID && !failed {
 		return nil
 	}
-	for _, value := range l.conversation.writer.valuesSinceRequest {
-		l.addLineToModelInput(value)
-	}
-	l.conversation.writer.valuesSinceRequest = nil
+	l.addWrittenLinesToModelInput()
 	var now RequestContext
 	if l.conversation.options.Context != nil {
 		now = l.conversation.options.Context.RequestContext(agentID)
@@ -320,15 +152,19 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	var lines []any
 	if c.snapshotCount == 0 {
 		c.snapshotCount++
-		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced"}))
+		lines = append(lines, l.conversation.attachmentLine(agentID, "", newAttachment("prompt_snapshot", "systemPrompt", []string{systemPromptText}, "reminderFold", false, "echoWireToolInputs", false, "contextRendering", "announced")))
 	} else {
 		lines = l.promptAndToolsSnapshotAfterFirstReply(agentID)
 	}
-	c.countRepliesWithoutText()
-	for _, line := range l.takeReminderLinesOfNextRequest(agentID, c, now, lines != nil && c.snapshotCount == 2) {
-		c.addAttachmentTexts(line.RenderedRole, line.Rendered)
-		lines, l.remindedUUIDs[line.UUID] = append(lines, line), true
+	if !c.isRepetition {
+		c.countRepliesWithoutText()
+		for _, line := range l.takeReminderLinesOfNextRequest(agentID, c, now) {
+			line := line.(protocol.AttachmentLine)
+			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
+			lines, l.remindedUUIDs[line.UUID] = append(lines, line), true
+		}
 	}
+	now = now.repeatedInForm(c.repeated)
 	c.moveUnsentReminders(now.SystemTurns)
 	shape := now.shape(c.loadedTools)
 	names := make([]string, len(shape.Tools))
@@ -342,58 +178,49 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
 		})
 	}
-	for i := range c.messages {
-		if line := l.markSentAndReturnBlobLine(agentID, c, i, now.MessageConfig); line != nil {
-			lines = append(lines, line)
-		}
-	}
+	lines = append(lines, l.markSentAndReturnBlobLines(agentID, c, now)...)
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, Thread: protocol.RequestLineThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestLineThread{Type: "none"},
 	}
-	if c.requestID != "" {
-		line.Keep = c.sentMessages
-	}
-	hashes, blocks := []string{}, 0
-	for _, m := range c.messages {
-		hashes, blocks = append(hashes, m.hash), m.blockCount
+	hashes, blocks := c.hashesAndLastBlockCount()
+	for line.Keep < min(len(hashes), len(c.sentHashes)) && hashes[line.Keep] == c.sentHashes[line.Keep] {
+		line.Keep, line.Base = line.Keep+1, c.requestID
 	}
 	line.CacheControl = now.cacheControlMarks(len(hashes), blocks)
-	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, strings.Join(hashes, " "))
-	c.requestID, c.sentMessages = line.ID, len(c.messages)
+	params, _ := protocol.Marshal(now.Params) // cannot fail
+	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, string(params)+strings.Join(hashes, " "))
+	c.requestID, c.sentMessages, c.sentHashes, c.isRepetition = line.ID, len(c.messages), hashes, false
 	if !failed && !reply.Aborted {
 		c.replyID = reply.Message.ID
+	}
+	if !failed && c.repeated.WithoutStreaming {
+		c.repeated = protocol.RequestRepeated{}
 	}
 	return l.appendLoadedToolsRecord(append(lines, line), agentID, shape.Tools)
 }
 
 // takeReminderLinesOfNextRequest returns the attachments that a request adds, and records what they report, so that the next call
 // returns only later changes. An agent's second request lists agents and may recommend Bash.
-func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
+func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext) (lines []any) {
 	if agentID != "" {
-		if isSecondRequest {
-			lines = l.attachments.subagentSecondRequestAttachments(agentID)
-		}
+		lines = append(lines, l.takeListingsOfSubagent(agentID)...)
 		if input.requestID != "" {
 			lines = append(lines, l.attachments.remainingLimitLines(agentID, now.Remaining)...)
 		}
 		return lines
 	}
 	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder {
-		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", reminderTextAfterRepliesWithoutText}, reminderTextAfterRepliesWithoutText))
+		lines = append(lines, l.conversation.reminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
-		for _, line := range l.attachments.modeChangeLines(session) {
-			lines = append(lines, line.(protocol.AttachmentLine))
-		}
+		lines = append(lines, l.attachments.modeChangeLines(session)...)
 	}
 	if dir := l.conversation.workingDirOf(""); input.lastRequestDir != dir && input.lastRequestDir != "" {
 		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))
 	}
 	input.lastRequestDir = l.conversation.workingDirOf("")
-	if line := l.conversation.additionalDirsChangeReminder(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
-		lines = append(lines, *line)
-	}
+	lines = append(lines, l.conversation.additionalDirsChangeReminder(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs)...)
 	input.lastRequestAdditionalDirs = &now.AdditionalDirs
 	session, told := l.attachments.currentSessionContextOf(""), l.attachments.describedModel
 	isNew := told != "" && session.Model != told
@@ -404,46 +231,47 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 		lines = append(lines, l.attachments.remainingLimitLines("", now.Remaining)...)
 	}
 	if l.attachments.remainingWritten = false; isNew {
-		for _, line := range l.attachments.commitAndPullRequestAttributionLines("") {
-			lines = append(lines, line.(protocol.AttachmentLine))
-		}
+		lines = append(lines, l.attachments.commitAndPullRequestAttributionLines("")...)
 	}
 	return lines
 }
 
-func (l *modelRequestLog) lastRequestID(agentID string) string {
-	if l.conversation.writer.isDisabled {
-		return ""
-	}
-	return l.inputOf(agentID).requestID
-}
-
-func (l *modelRequestLog) markSentAndReturnBlobLine(agentID string, input *modelInput, messageIndex int, effort *protocol.OutputConfig) any {
-	m := &input.messages[messageIndex]
-	if m.hash != "" {
+// takeListingsOfSubagent returns, once, the attachments that a sub-agent gets with its first results.
+func (l *modelRequestLog) takeListingsOfSubagent(agentID string) []any {
+	c := l.inputOf(agentID)
+	if !c.hasResults || c.listsAgents {
 		return nil
 	}
-	message := protocol.RequestMessage{Role: m.role, Content: m.content}
-	if m.id == mentionMessageID {
-		message.Content = m.content[0]
-	}
-	m.hash, m.blockCount, m.content = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...))), len(m.content), nil
-	if m.role == "system" && !input.effortSent {
-		input.effortSent, message.OutputConfig = true, effort
-	}
-	if !m.differsFromLines || !l.recordBlobHash(agentID, m.hash) {
-		return nil
-	}
-	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
+	c.listsAgents = true
+	now := l.attachments.currentSessionContextOf(agentID)
+	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Agents: now.Agents}, false), l.attachments.autoModeLines(agentID, now)...)
 }
 
-func countBlocks(blocks []json.RawMessage, kind string) (n int) {
-	for _, b := range blocks {
-		if isBlockOfType(b, kind) {
-			n++
+// markSentAndReturnBlobLines returns the lines for the messages that no other line contains.
+func (l *modelRequestLog) markSentAndReturnBlobLines(agentID string, input *modelInput, now RequestContext) (lines []any) {
+	hasSystem := false
+	for i := range input.messages {
+		m := &input.messages[i]
+		isFirstSystem := m.role == "system" && !hasSystem
+		if hasSystem = hasSystem || isFirstSystem; m.hash != "" {
+			continue
+		}
+		message := protocol.RequestMessage{Role: m.role, Content: m.content}
+		if isFirstSystem {
+			message.OutputConfig = now.MessageConfig
+		}
+		// A system message is a list of blocks only if its end is marked for the cache.
+		if isMarked := i == len(input.messages)-1 && now.PromptCache != "off"; m.id == mentionMessageID {
+			message.Content = m.content[0]
+		} else if text := (protocol.TextBlock{}); m.role == "system" && !isMarked && json.Unmarshal(m.content[0], &text) == nil {
+			message.Content = text.Text
+		}
+		m.hash = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...)))
+		if isNew := l.recordBlobHash(agentID, m.hash); isNew && m.differsFromLines {
+			lines = append(lines, protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message})
 		}
 	}
-	return n
+	return lines
 }
 
 func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
@@ -453,10 +281,10 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 }
 
 // promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
-// reply. All other calls return nil.
+// complete reply. All other calls return nil.
 func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
 	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
+	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" || c.isReplyTruncated {
 		return nil
 	}
 	c.snapshotCount++
@@ -466,29 +294,127 @@ func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) 
 // appendLoadedToolsRecord appends an attachment with the requested tools that ToolSearch has loaded and that no earlier
 // attachment contains. If there are none, it returns lines unchanged.
 func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
-	c, record := l.inputOf(agentID), deferredToolsRecord{Type: "deferred_tools_record"}
+	c, loaded := l.inputOf(agentID), []protocol.RequestTool(nil)
 	for _, t := range requested {
 		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
-			c.loadedTools[t.Name], record.Entries = true, append(record.Entries, t)
+			c.loadedTools[t.Name], loaded = true, append(loaded, t)
 		}
 	}
-	if len(record.Entries) == 0 {
+	if len(loaded) == 0 {
 		return lines
 	}
-	return append(lines, l.conversation.attachmentLine(agentID, "", record))
+	return append(lines, l.conversation.attachmentLine(agentID, "", newAttachment("deferred_tools_record", "entries", loaded)))
 }
 
-// loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
-func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []json.RawMessage) {
-	for _, block := range slices.Clone(content) {
-		names := toolsReferencedByResult(block)
-		for _, name := range names {
-			isRecorded := c.loadedTools[name]
-			c.loadedTools[name] = isRecorded
-		}
-		if len(names) > 0 {
-			content = append(content, rawTextBlock("Tool loaded."))
+func (now RequestContext) shape(loaded map[string]bool) protocol.RequestShape {
+	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: now.requestTools(loaded)}
+	if !now.NoSystemPrompt {
+		shape.System = append(shape.System, protocol.Text(systemPromptText))
+	}
+	if now.AnthropicAPI {
+		shape.System = append(shape.System, protocol.Text(systemPromptText))
+	}
+	if now.Placeholder {
+		placeholder := protocol.RequestTool{Name: deferredToolsPlaceholderName, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
+		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
+	}
+	return shape
+}
+
+// repeatedInForm returns the request as the CLI sends it when it repeats a failed one.
+func (now RequestContext) repeatedInForm(form protocol.RequestRepeated) RequestContext {
+	if form.WithoutStreaming {
+		now.Params.MaxTokens = min(now.Params.MaxTokens, claudecode.MaxTokensWithoutStreaming)
+		return now
+	}
+	leftOut := claudecode.BetasLeftOut(form.Attempt)
+	now.Params.Betas = missingFrom(leftOut, now.Params.Betas)
+	if slices.Contains(leftOut, claudecode.BetaThinkingShow) && now.Params.Thinking != nil {
+		now.Params.Thinking = new(*now.Params.Thinking)
+		now.Params.Thinking.Display = ""
+	}
+	if slices.Contains(leftOut, claudecode.BetaToolSearch) && now.Placeholder {
+		now.Deferred, now.Placeholder = nil, false
+		now.Tools = slices.DeleteFunc(slices.Clone(now.Tools), func(t protocol.Tool) bool { return t.Name == "ToolSearch" })
+	}
+	return now
+}
+
+const anyObjectInputSchema = `{"type":"object"}`
+
+// requestTools returns the tools that are not deferred, and the deferred tools that are keys of loaded.
+func (now RequestContext) requestTools(loaded map[string]bool) []protocol.RequestTool {
+	var tools []protocol.RequestTool
+	for _, t := range now.Tools {
+		r := requestTool(t)
+		r.DeferLoading = slices.Contains(now.Deferred, t.Name)
+		if _, isLoaded := loaded[t.Name]; isLoaded || !r.DeferLoading {
+			tools = append(tools, r)
 		}
 	}
-	return content
+	return tools
+}
+
+func requestTool(t protocol.Tool) protocol.RequestTool {
+	schema := t.InputSchema
+	if schema == nil {
+		schema = json.RawMessage(anyObjectInputSchema)
+	}
+	return protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema}
+}
+
+// cacheControlMarks returns the places of a request up to which the API caches it.
+func (now RequestContext) cacheControlMarks(messageCount, lastMessageBlockCount int) []protocol.CacheControlMark {
+	value := map[string]string{"type": "ephemeral"}
+	switch now.PromptCache {
+	case "off":
+		return []protocol.CacheControlMark{}
+	case "1h":
+		value["ttl"] = "1h"
+	}
+	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
+	if !now.NoSystemPrompt {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
+	}
+	if now.AnthropicAPI {
+		shared := maps.Clone(value)
+		shared["scope"] = "global"
+		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
+	}
+	if messageCount > 0 {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", messageCount - 1, "content", max(lastMessageBlockCount-1, 0)}, Value: value})
+	}
+	return marks
+}
+
+// promptSnapshot returns the attachment that records, after the first reply, the system prompt and the tools.
+func (now RequestContext) promptSnapshot() attachment {
+	var tools []promptSnapshotTool
+	for _, t := range now.Tools {
+		if r := requestTool(t); !slices.Contains(now.Deferred, t.Name) {
+			tools = append(tools, promptSnapshotTool{r.Name, r.Description, t.Server, r})
+		}
+	}
+	snapshot := newAttachment("prompt_snapshot", "systemPrompt", []string{systemPromptText}, "tools", tools, "cliPrefix", systemPromptIntroduction, "reminderFold", false)
+	if now.SystemTurns {
+		snapshot = snapshot.with("systemTurns", true, "toolChangeHeader", true, "inlineTools", false, "keptReminders", now.AnthropicAPI)
+	}
+	return snapshot.with("echoWireToolInputs", false, "contextRendering", "announced")
+}
+
+// toolsReferencedByResult returns the names of the tools in a result of ToolSearch; other blocks have none.
+func toolsReferencedByResult(block json.RawMessage) (names []string) {
+	var result struct{ Content json.RawMessage }
+	var parts []struct {
+		Tool string `json:"tool_name"`
+	}
+	if json.Unmarshal(block, &result) != nil || json.Unmarshal(result.Content, &parts) != nil {
+		return nil
+	}
+	for _, part := range parts {
+		if part.Tool != "" {
+			names = append(names, part.Tool)
+		}
+	}
+	return names
 }

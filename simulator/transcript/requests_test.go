@@ -24,7 +24,7 @@ func TestInsertReminder(t *testing.T) {
 			content = append(content, rawTextBlock(text+"\n"))
 		}
 		c.addMessage("user", "", content, false)
-		c.insertReminderInUserMessage(1, second)
+		c.insertReminderInUserMessage(1, second, false)
 		var got []string
 		for _, raw := range c.messages[0].content {
 			var b struct{ Text string }
@@ -113,7 +113,7 @@ func (stoppedClock) NewID() string { return "id" }
 
 // Results of ToolSearch load tools; each such result adds a text after all results of the message.
 func TestToolsLoadedByResults(t *testing.T) {
-	log := &modelRequestLog{conversation: &conversation{options: Options{Clock: stoppedClock{}}}}
+	log := newRecorder(&conversation{options: Options{Clock: stoppedClock{}}, lastLineUUIDs: map[string]string{}}).requests
 	c := log.inputOf("")
 	for _, result := range []string{
 		`{"tool_use_id":"1","type":"tool_result","content":[{"type":"tool_reference","tool_name":"CronList"}]}`,
@@ -137,7 +137,7 @@ func TestToolsLoadedByResults(t *testing.T) {
 	now := RequestContext{Tools: []protocol.Tool{{Name: "CronDelete"}, {Name: "CronList"}, {Name: "Read"}}, Deferred: []string{"CronDelete", "CronList"}}
 	requested := now.requestTools(c.loadedTools)
 	list := protocol.RequestTool{Name: "CronList", Description: "The tool CronList.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
-	record := protocol.AttachmentLine{Attachment: deferredToolsRecord{"deferred_tools_record", []protocol.RequestTool{list}}}
+	record := protocol.AttachmentLine{Attachment: newAttachment("deferred_tools_record", "entries", []protocol.RequestTool{list})}
 	got := log.appendLoadedToolsRecord(nil, "", requested)
 	if len(got) != 1 || len(requested) != 2 {
 		t.Fatalf("%d tools, recorded %v", len(requested), got)

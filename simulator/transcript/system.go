@@ -1,31 +1,16 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
-)
-
-// These types are the attachments that record how a turn ended.
-type (
-	maxTurnsAttachment struct {
-		Type          string `json:"type"` // "max_turns_reached"
-		MaxTurns      int    `json:"maxTurns"`
-		TurnCount     int    `json:"turnCount"`
-		ExitCommitted bool   `json:"exitCommitted"`
-	}
-	deferredToolAttachment struct {
-		Type      string          `json:"type"` // hookDeferredToolType
-		ToolUseID string          `json:"toolUseID"`
-		ToolName  string          `json:"toolName"`
-		ToolInput json.RawMessage `json:"toolInput"`
-	}
 )
 
 // recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
@@ -39,10 +24,10 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsAttachment{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
+		lines = append(lines, r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachmentLine("", "", deferredToolAttachment{hookDeferredToolType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name, "toolInput", d.Input)))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
@@ -93,6 +78,7 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
+	r.requests.inputOf("").isRepetition = true
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.write(lines...)
 	}
@@ -104,14 +90,21 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	})...)
 }
 
-// connectionErrorCode returns the name of the system error in a message, such as ECONNREFUSED in "(ECONNREFUSED)".
-func connectionErrorCode(message string) string {
-	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
-		if len(word) > 3 && strings.HasPrefix(word, "E") {
-			return word
-		}
+// recordRepeatedRequest writes the lines of a failed request. The next request has the form of ev.
+func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
+	c := r.requests.inputOf(ev.AgentID)
+	leavesOutSearch := slices.Contains(claudecode.BetasLeftOut(ev.Attempt), claudecode.BetaToolSearch)
+	if leavesOutSearch && !c.context.Placeholder {
+		return nil // the request has no such part, so it is not repeated
 	}
-	return "UNKNOWN"
+	lines := r.requestAndFallbackLines(ev.AgentID, &protocol.Assistant{IsAPIErrorMessage: true})
+	if c.isRepetition = true; ev.Attempt > 0 {
+		c.repeated = *ev
+	}
+	if leavesOutSearch && c.beforeReduction == nil {
+		c.leaveOutToolSearch()
+	}
+	return r.writeLinesToTranscriptOf(ev.AgentID, lines...)
 }
 
 func (r *recorder) recordSystem(ev *protocol.System) error {
@@ -130,15 +123,18 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			PreventContinuing: ev.FieldValue("prevent_continuation") == true, Ending: hookDecisionAboutPrompt(ev), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // the line about it is written after the next request
-		lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 		r.unrecordedFallback = ev
-		return r.lines.write(lines...)
 	case "compact_boundary":
 		return r.recordCompactionBoundary(ev)
 	case "task_started":
 		return r.agents.recordAgentStart(ev)
 	case "task_notification":
-		if err := r.writePromptAndToolsSnapshotOnce(ev.Text("task_id")); err != nil {
+		id := ev.Text("task_id")
+		err := r.writePromptAndToolsSnapshotOnce(id)
+		if ev.Text("status") == "completed" {
+			err = cmp.Or(err, r.writeLinesToTranscriptOf(id, r.requests.takeListingsOfSubagent(id)...))
+		}
+		if err != nil {
 			return err
 		}
 		return r.agents.writeMetaOfFinishedAgent(ev)
@@ -222,7 +218,7 @@ func (r *recorder) writeLinesBeforeCompactionBoundary() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
 	err := r.lines.write(r.sessionListLines.transcriptClosingLines()...)
-	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, nil, nil
+	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, map[string]*modelInput{}, map[string]bool{}
 	return err
 }
 
@@ -398,15 +394,6 @@ func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol
 	r.refusedByUser = line.DeniedBeforeRun || line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject"
 }
 
-// unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for an invalid timestamp.
-func unixMilli(timestamp string) int64 {
-	at, err := time.Parse(time.RFC3339, timestamp)
-	if err != nil {
-		return 0
-	}
-	return at.UnixMilli()
-}
-
 // writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request; "" means the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.metaByAgentID[agentID] == nil {
@@ -441,6 +428,11 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 		}
 		if _, isHook := ev.Attachment.(protocol.HookAttachment); ev.Role == "user" || isHook {
 			if err := r.writePromptAndToolsSnapshotOnce(ev.AgentID); err != nil {
+				return err
+			}
+		}
+		if ev.Role == "user" {
+			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.takeListingsOfSubagent(ev.AgentID)...); err != nil {
 				return err
 			}
 		}

@@ -56,7 +56,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
+	th := &conversation{options: o, lastLineUUIDs: map[string]string{}, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.findTranscript()
 	if err != nil {
@@ -337,7 +337,7 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = errors.Join(err, s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.sessionListLines
 	before.options.ID = ""
-	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, idBeforeFirstClear: cmp.Or(before.idBeforeFirstClear, before.id), writer: before.writer}
+	s.conversation = &conversation{options: before.options, lastLineUUIDs: map[string]string{}, id: before.options.Clock.NewID(), wasCleared: true, idBeforeFirstClear: cmp.Or(before.idBeforeFirstClear, before.id), writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
 	s.recorder = newRecorder(s.conversation)
 	s.recorder.sessionListLines.title, s.recorder.sessionListLines.agentName, s.recorder.sessionListLines.hasUserTitle = named.title, named.agentName, named.hasUserTitle

@@ -10,8 +10,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -221,46 +222,26 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 	return names
 }
 
-// insertMentionMessageBeforePrompt inserts call, which describes a mentioned file, as a message before the prompt. It does so
-// at most once after each request; otherwise it returns false.
-func (c *modelInput) insertMentionMessageBeforePrompt(callText string) bool {
-	at := len(c.messages) - 1
-	for at >= c.sentMessages && c.messages[at].role != "user" {
-		at--
-	}
-	if at < c.sentMessages || at > c.sentMessages && c.messages[at-1].id == mentionMessageID {
-		return false
-	}
-	message := inputMessage{role: "user", id: mentionMessageID, content: []json.RawMessage{json.RawMessage(plainjson.MarshalString(callText))}, differsFromLines: true}
-	c.messages = slices.Insert(c.messages, at, message)
-	return true
-}
-
-// addMentionedImage adds an image that a prompt mentions as the real CLI 2.1.330 does: first the call that reads it, then a block
-// before the prompt. For all other attachments, it does nothing.
-func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.AttachmentText, attachment any) {
-	var about struct {
-		Filename string
-		Content  struct{ File struct{ Base64, Type string } }
-	}
-	raw, err := protocol.Marshal(attachment)
-	if role != "user" || renderedTexts != nil || err != nil || json.Unmarshal(raw, &about) != nil {
-		return
-	}
-	image, _ := protocol.Marshal(protocol.Image(about.Content.File.Type, about.Content.File.Base64)) // encoding strings cannot fail
-	call := protocol.Reminder(`Called the Read tool with the following input: {"file_path":` + plainjson.MarshalString(about.Filename) + "}")
-	if !c.insertMentionMessageBeforePrompt(call) {
-		c.insertReminderInUserMessage(len(c.messages), call)
-	}
-	m := &c.messages[len(c.messages)-1]
-	at := m.countLeadingReminders()
-	m.content, m.imageEnd, m.differsFromLines = slices.Insert(m.content, at, json.RawMessage(image)), at+1, true
-}
-
-// mentionMessageID marks a message whose content is a text, not a list of blocks.
-const mentionMessageID = "mention"
-
 func hexSHA256OfKindAndText(kind, text string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + text))
 	return hex.EncodeToString(sum[:])
+}
+
+// connectionErrorCode returns the name of the system error in a message, such as ECONNREFUSED in "(ECONNREFUSED)".
+func connectionErrorCode(message string) string {
+	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
+		if len(word) > 3 && strings.HasPrefix(word, "E") {
+			return word
+		}
+	}
+	return "UNKNOWN"
+}
+
+// unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for an invalid timestamp.
+func unixMilli(timestamp string) int64 {
+	at, err := time.Parse(time.RFC3339, timestamp)
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
 }
