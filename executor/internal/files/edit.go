@@ -138,7 +138,7 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 		p.contentAfter, p.createsFile = in.NewString, true
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return no("File does not exist. Note: your current working directory is %s.", f.options.Paths.Dir())
+		return no("%s", missingFileText(f.options.Paths.Dir(), p.path))
 	case errors.Is(err, errDirectory):
 		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:

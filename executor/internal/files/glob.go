@@ -76,11 +76,8 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		return tool.Fail("%v", err)
 	}
 	found = slices.DeleteFunc(found, func(d fileWithModificationTime) bool {
-		return f.options.Access.IsHidden(filepath.Join(root, filepath.FromSlash(d.name)))
+		return f.options.Access.IsHidden(filepath.Join(root, filepath.FromSlash(d.name))) || negated && doublestar.MatchUnvalidated(pattern, d.name)
 	})
-	if negated {
-		found = slices.DeleteFunc(found, func(d fileWithModificationTime) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
-	}
 	found.sortNewestFirstThenByName()
 	slices.Reverse(found)
 	out := globOutput{Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true, Truncated: len(found) > maxGlobResults, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()}

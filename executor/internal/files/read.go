@@ -66,24 +66,12 @@ const binaryExtensions = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp b
 	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
 	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
 
-// similarNameHint suggests a file with the same name and another extension; "" means none.
-func similarNameHint(path string) string {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no suggestion
-	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	for _, e := range entries {
-		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {
-			return " Did you mean " + name + "?"
-		}
-	}
-	return ""
-}
-
 func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	data, err := readRegularFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarNameHint(path))
+		return tool.Fail("%s", missingFileText(f.options.Paths.Dir(), path))
 	case errors.Is(err, errNotRegularFile) && path == os.DevNull:
 		data = nil
 	case errors.Is(err, errNotRegularFile):

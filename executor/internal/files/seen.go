@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
@@ -238,4 +239,29 @@ func createOrReplaceFileKeepingMode(path string, content []byte) error {
 		return os.WriteFile(path, content, 0o644)
 	}
 	return err
+}
+
+// missingFileText says that a file does not exist. It suggests the same path below the working directory, or a file with the same
+// name and another extension.
+func missingFileText(workingDirectory, path string) string {
+	text := "File does not exist. " + workingDirectoryNote(workingDirectory, path)
+	stem := func(name string) string { return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), name) }
+	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no suggestion
+	for _, e := range entries {
+		if base := filepath.Base(path); e.Name() != base && stem(e.Name()) == stem(base) && !strings.HasSuffix(text, "?") {
+			text += " Did you mean " + e.Name() + "?"
+		}
+	}
+	return text
+}
+
+// workingDirectoryNote names the working directory dir after a path was not found. If path is next to dir and the same path exists
+// in dir, it suggests that one.
+func workingDirectoryNote(dir, path string) string {
+	note := "Note: your current working directory is " + dir + "."
+	rest, isNextTo := strings.CutPrefix(path, filepath.Dir(dir)+string(filepath.Separator))
+	if _, err := os.Stat(filepath.Join(dir, rest)); err == nil && isNextTo {
+		note += " Did you mean " + filepath.Join(dir, rest) + "?"
+	}
+	return note
 }
