@@ -76,7 +76,7 @@ func expandConfig(cfg ServerConfig, vars configVariableValues) (ServerConfig, []
 	var unset []string
 	one := func(s string) string {
 		s, missing := vars.Expand(s)
-		unset = append(unset, missing...)
+		unset = append(unset, slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(unset, name) })...)
 		return s
 	}
 	table := func(m map[string]string) map[string]string {
@@ -92,8 +92,7 @@ func expandConfig(cfg ServerConfig, vars configVariableValues) (ServerConfig, []
 		cfg.Args[i] = one(cfg.Args[i])
 	}
 	cfg.Env, cfg.Headers = table(cfg.Env), table(cfg.Headers)
-	slices.Sort(unset)
-	return cfg, slices.Compact(unset)
+	return cfg, unset
 }
 
 // ConfigOptions are the sources that LoadConfigs reads.

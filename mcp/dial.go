@@ -116,7 +116,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	}
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
-		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetchListsWithRetries(limit, serverLists{}, nil)
+		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.Listing}.fetchListsWithRetries(limit, serverLists{}, nil)
 		// As in the real CLI 2.1.330, a server stays connected even if its process exits now, or lists no tools in time.
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil

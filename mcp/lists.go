@@ -67,17 +67,17 @@ func (l *serverLists) toolPromptAndResourceWarnings() []string {
 }
 
 type listFetcher struct {
-	conn             *connection.Conn
-	cfg              ServerConfig
-	pause            time.Duration // pause before the first retry
-	ignoreUndeclared bool          // see Options.IgnoreUndeclared
+	conn    *connection.Conn
+	cfg     ServerConfig
+	pause   time.Duration // pause before the first retry
+	listing Listing
 }
 
 // fetchListsWithRetries fetches the lists that the server declared. If only is not nil, it fetches only those lists,
 // and takes the others from old. It fetches one list after another in the order of the real CLI, so that runs are
 // reproducible. It tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is
-// empty. Some servers declare no capabilities but have tools. Their tools are fetched too, unless f.ignoreUndeclared is
-// set. An error means that the server did not answer the request for its tools, or that ctx has ended.
+// empty. Some servers declare no capabilities but have tools. Their tools are fetched too, unless f.listing.DeclaredOnly
+// is set. An error means that the server did not answer the request for its tools, or that ctx has ended.
 func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists, onlyKinds map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
@@ -91,10 +91,10 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists,
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
-	undeclared := hello.HasNoCapabilities() && !f.ignoreUndeclared && !f.conn.IsModern()
+	undeclared := hello.HasNoCapabilities() && !f.listing.DeclaredOnly && !f.conn.IsModern()
 	pending = slices.DeleteFunc(pending, func(list connection.ListKind) bool {
 		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
-		return !declared || onlyKinds != nil && !onlyKinds[list]
+		return !declared || onlyKinds != nil && !onlyKinds[list] || f.listing.ToolsOnly && list != connection.ListTools
 	})
 	for attempt := 0; ; attempt++ {
 		failed, err := f.fetchListsOnce(ctx, pending, &out)

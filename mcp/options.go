@@ -46,8 +46,7 @@ type Options struct {
 	Debug io.Writer
 	// Negotiation is the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
 	Negotiation Negotiation
-	// IgnoreUndeclared omits the tools of servers that declare no capabilities, as the real CLI does.
-	IgnoreUndeclared bool
+	Listing     Listing
 	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
 	OptionalSchemas bool
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
@@ -73,6 +72,10 @@ type Options struct {
 	// means that such servers cannot connect.
 	SDK func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 }
+
+// Listing limits the lists that are fetched from servers. DeclaredOnly leaves out the tools of servers that declare no
+// capabilities, as the real CLI does, and ToolsOnly leaves out prompts and resources.
+type Listing struct{ DeclaredOnly, ToolsOnly bool }
 
 // Batch bounds how many servers connect at the same time.
 type Batch struct {

@@ -316,7 +316,7 @@ func (l *connectionLoop) startListRefresh(ctx context.Context) {
 	l.goroutines.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetchListsWithRetries(limit, st.lists, changed)
+		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.Listing}.fetchListsWithRetries(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
 		result <- refreshResult{c, seen, fresh, err}
 	})

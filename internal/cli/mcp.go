@@ -20,7 +20,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 		return err
 	}
 	client := plan.Servers.Client
-	client.SessionID = s.NewID()
+	client.SessionID, client.Listing.DeclaredOnly, client.Listing.ToolsOnly = s.NewID(), s.CalledAsClaude(), s.CalledAsClaude()
 	var terminal mcpcmd.Terminal
 	if s.StdinIsTTY {
 		terminal = s

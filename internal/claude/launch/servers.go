@@ -24,7 +24,7 @@ func (r *planResolver) resolveServers() error {
 	s := &r.plan.Servers
 	strict := r.flags.StrictMCPConfig && !r.sys.CalledAsClaude() && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
 	s.Required, s.NoPluginServers = strict || r.flags.MCPRequire, r.flags.StrictMCPConfig
-	s.Client.IgnoreUndeclared = r.sys.CalledAsClaude()
+	s.Client.Listing.DeclaredOnly = r.sys.CalledAsClaude()
 	s.Client.MaxOutputTokens = envInt(r.sys, "MAX_MCP_OUTPUT_TOKENS")
 	if r.flags.MCPDebug {
 		s.Client.Debug = r.sys.Stderr

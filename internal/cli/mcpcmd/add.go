@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 type addFlags struct {
@@ -48,10 +48,7 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 		return err
 	}
 	name, target, args := found[0], found[1], found[2:]
-	transport, guessed := f.transport, f.transport == ""
-	if guessed {
-		transport = "stdio"
-	}
+	transport, guessed := cmp.Or(f.transport, "stdio"), f.transport == ""
 	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
 		return process.Verbatimf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
 	}
@@ -60,7 +57,7 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 	}
 	if transport == "stdio" {
 		if guessed && (strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")) {
-			fmt.Fprintf(o.Stderr, "Warning: The command %q looks like a URL, but is treated as a stdio server because --transport wasn't set.\n"+
+			fmt.Fprintf(o.Stderr, "\nWarning: The command %q looks like a URL, but is treated as a stdio server because --transport wasn't set.\n"+
 				"If this is an HTTP server, use: %s mcp add --transport http %s %[1]s\n"+
 				"If this is an SSE server, use: %[2]s mcp add --transport sse %[3]s %[1]s\n", target, o.Name, name)
 		}
@@ -79,8 +76,8 @@ func checkNewServer(o *Options, name, scope string) error {
 	if !mcp.ValidName(name) {
 		return process.Verbatimf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
 	}
-	exists, err := o.Store.hasServer(scope, name)
-	if err == nil && exists {
+	existing, err := o.Store.entryOrNil(scope, name)
+	if existing != nil {
 		err = process.Verbatimf("MCP server %s already exists in %s config", name, scope)
 	}
 	return err
@@ -107,10 +104,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		}
 		env = env.Set(key, jsonString(value))
 	}
-	args, err := protocol.Marshal(command[1:])
-	if err != nil {
-		return err
-	}
+	args := json.RawMessage(plainjson.MarshalString(command[1:]))
 	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: env.Raw()}}
 	if err := saveEntry(o, f.scope, name, entry.Raw()); err != nil {
 		return err
@@ -159,8 +153,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 }
 
 func runAddJSON(_ context.Context, o *Options, words []string) error {
-	scope := scopeLocal
-	clientSecret := false
+	scope, clientSecret := scopeLocal, false
 	options := []argv.Option{scopeFlag(&scope), secretFlag(&clientSecret)}
 	found, help, err := parseOperands(o, options, words, "name", "json")
 	if err != nil || help {
@@ -177,12 +170,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
 	}
-	transport := "stdio"
-	if raw := entry.Get("type"); raw != nil {
-		if err := json.Unmarshal(raw, &transport); err != nil {
-			return err
-		}
-	}
+	transport := cmp.Or(plainjson.DecodeOrZero[string](entry.Get("type")), "stdio") // entryDefect has checked it
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
 	return nil
 }
@@ -267,11 +255,10 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	}
 	var scopes []string
 	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
-		has, err := o.Store.hasServer(s, name)
-		if err != nil {
+		switch entry, err := o.Store.entryOrNil(s, name); {
+		case err != nil:
 			return err
-		}
-		if has {
+		case entry != nil:
 			scopes = append(scopes, s)
 		}
 	}
@@ -285,16 +272,12 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 	case 1:
 		return removeServerAndCredentials(o, scopes[0], name, `"`+name+`"`)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
+	places, commands := "", ""
 	for _, s := range scopes {
-		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), scopeFileLabel(o, s))
+		places += fmt.Sprintf("  - %s (%s)\n", scopeLabel(s), scopeFileLabel(o, s))
+		commands += fmt.Sprintf("\n  claude mcp remove %s -s %s", name, s)
 	}
-	b.WriteString("\nTo remove from a specific scope, use:\n")
-	for _, s := range scopes {
-		fmt.Fprintf(&b, "  claude mcp remove %s -s %s\n", name, s)
-	}
-	return process.Verbatimf("%s", strings.TrimSuffix(b.String(), "\n"))
+	return process.Verbatimf("MCP server %q exists in multiple scopes:\n%s\nTo remove from a specific scope, use:%s", name, places, commands)
 }
 
 // runResetProjectChoices runs `mcp reset-project-choices`: it removes the user's choices about servers in .mcp.json.
@@ -303,9 +286,6 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 		return err
 	}
 	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.CWD}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
-		if file == "" {
-			continue
-		}
 		if err := removeProjectServerChoices(file, keys); err != nil {
 			return err
 		}
@@ -344,11 +324,11 @@ func removeServerAndCredentials(o *Options, scope, name, reportedName string) er
 	if err := checkScope(scope); err != nil {
 		return err
 	}
-	has, err := o.Store.hasServer(scope, name)
+	entry, err := o.Store.entryOrNil(scope, name)
 	switch {
 	case err != nil:
 		return err
-	case has:
+	case entry != nil:
 	case scope == scopeProject:
 		return process.Verbatimf("No MCP server named %q in .mcp.json", name)
 	default:
@@ -376,7 +356,16 @@ func noServerError(name string, servers []mcp.ServerConfig) error {
 		names[i] = s.Name
 	}
 	slices.Sort(names)
-	return process.Verbatimf("No MCP server named %q. Configured servers: %s", name, strings.Join(names, ", "))
+	const maxListedNames, maxEdits = 8, 2
+	near := slices.MinFunc(names, func(a, b string) int { return diag.EditDistance(name, a) - diag.EditDistance(name, b) })
+	if diag.EditDistance(name, near) <= maxEdits {
+		return process.Verbatimf("No MCP server named %q. Did you mean %q? Run `claude mcp list` to see all.", name, near)
+	}
+	rest := ""
+	if n := len(names) - maxListedNames; n > 0 {
+		names, rest = names[:maxListedNames], fmt.Sprintf(" (and %d more — run `claude mcp list` to see all)", n)
+	}
+	return process.Verbatimf("No MCP server named %q. Configured servers: %s%s", name, strings.Join(names, ", "), rest)
 }
 
 func scopeLabel(scope string) string {

@@ -119,9 +119,6 @@ type Store struct {
 // UserAndLocalScopes returns the entries of user and local scope. It is for mcp.LoadConfigs, which reads the entries of project
 // scope itself. A missing file has no entries; a file that cannot be read is an error.
 func (s Store) UserAndLocalScopes() ([]mcp.Scope, error) {
-	if s.File == "" {
-		return nil, nil
-	}
 	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
 		return nil, err
@@ -145,9 +142,6 @@ func (s Store) DisabledServers() []string { return s.serverNamesInProjectList("d
 
 // serverNamesInProjectList returns the names that File lists for the project under a key. It returns nil if File has no such list.
 func (s Store) serverNamesInProjectList(key string) (names []string) {
-	if s.File == "" {
-		return nil
-	}
 	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
 		return nil
@@ -170,15 +164,9 @@ func (s Store) scopeServersKeyPath(scope string) []string {
 	return []string{serversKey}
 }
 
-func (s Store) hasServer(scope, name string) (bool, error) {
-	if s.scopePath(scope) == "" {
-		return false, nil
-	}
+func (s Store) entryOrNil(scope, name string) (json.RawMessage, error) {
 	doc, err := plainjson.ReadFileOrEmpty(s.scopePath(scope))
-	if err != nil {
-		return false, err
-	}
-	return doc.At(append(s.scopeServersKeyPath(scope), name)...) != nil, nil
+	return doc.At(append(s.scopeServersKeyPath(scope), name)...), err
 }
 
 // writeServer writes an entry; nil removes it.

@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -119,12 +121,8 @@ func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...stri
 		}
 	}
 	with := *o
-	if f.Protocol != "" {
-		with.Client.Negotiation = mcp.Negotiation(f.Protocol)
-	}
-	if f.Connect > 0 {
-		with.Client.ConnectTimeout = f.Connect
-	}
+	with.Client.Negotiation = cmp.Or(mcp.Negotiation(f.Protocol), with.Client.Negotiation)
+	with.Client.ConnectTimeout = cmp.Or(f.Connect, with.Client.ConnectTimeout)
 	if f.Debug {
 		with.Client.Debug = o.Stderr
 	}
@@ -202,10 +200,9 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {
-		if st.Status == "connected" {
-			continue
+		if st.Status != "connected" {
+			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, disconnectedReason(st)))
 		}
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, disconnectedReason(st)))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -227,11 +224,7 @@ func disconnectedReason(st mcp.ServerStatus) string {
 }
 
 func printJSON(w io.Writer, v any) error {
-	text, err := protocol.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
+	_, err := fmt.Fprintln(w, plainjson.MarshalString(v))
 	return err
 }
 

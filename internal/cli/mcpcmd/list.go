@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -41,8 +43,7 @@ type serverState struct {
 	Error     string `json:"error,omitempty"`
 	Protocol  string `json:"protocolVersion,omitempty"` // MCP revision of the server; empty means not connected
 
-	config      mcp.ServerConfig
-	loginConfig string // text about the configured login, such as "client_id configured"; empty means none
+	config mcp.ServerConfig
 }
 
 // noApprovedServerError is like noServerError, but lists only approved servers.
@@ -96,7 +97,7 @@ func runList(ctx context.Context, o *Options, words []string) error {
 	}
 	for _, h := range all {
 		target := h.targetLabel()
-		if h.Target == h.config.Command && !o.Extended {
+		if len(h.config.Args) == 0 && h.Transport == "stdio" && !o.Extended {
 			target += " " // claude prints a space before the arguments even if there are none
 		}
 		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, target, h.statusLabel())
@@ -143,7 +144,7 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
-		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: serverTransport(s), Target: serverTarget(s), config: s}
+		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: serverTransport(s), Target: withoutDefaults(serverTarget(s)), config: s}
 		if o.isPendingApproval(s) {
 			all[i].Status = pendingApprovalStatus
 			continue
@@ -174,7 +175,8 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 // issueOf explains why a server is not connected or, in `claude mcp`, why it did not list its tools; empty means that nothing is
 // wrong. `claude mcp` uses the words of the real CLI, and `claudeless mcp` our own.
 func (o *Options) issueOf(st mcp.ServerStatus) string {
-	text := strings.ReplaceAll(strings.Replace(st.WireError, `"stdio"`, strconv.Quote(st.Config.Command), 1), "'stdio'", "'"+st.Config.Command+"'")
+	command := o.replaceUnsetVariables(st.Config)
+	text := strings.ReplaceAll(strings.Replace(st.WireError, `"stdio"`, strconv.Quote(command), 1), "'stdio'", "'"+command+"'")
 	switch {
 	case o.Extended:
 		return disconnectedReason(st)
@@ -185,10 +187,28 @@ func (o *Options) issueOf(st mcp.ServerStatus) string {
 	case text == "":
 		limit := cmp.Or(st.Config.ConnectTimeout, o.Client.ConnectTimeout, mcp.DefaultConnectTimeout)
 		return fmt.Sprintf("MCP server %q connection timed out after %dms", st.Name, limit.Milliseconds())
-	case st.WireErrorCode == "" || strings.HasPrefix(text, st.WireErrorCode+": "):
+	case st.WireErrorCode == "" || st.WireErrorCode == "INVALID_CONFIG" || strings.HasPrefix(text, st.WireErrorCode+": "):
 		return text
 	}
 	return st.WireErrorCode + ": " + text
+}
+
+var variableWithDefaultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`) })
+
+// withoutDefaults removes the defaults of variables, which the real CLI does not print.
+func withoutDefaults(text string) string {
+	return variableWithDefaultPattern().ReplaceAllString(text, "$${$1}")
+}
+
+// replaceUnsetVariables returns the command of a server as it appears in errors: variables that have neither a value nor a default are replaced.
+func (o *Options) replaceUnsetVariables(s mcp.ServerConfig) string {
+	unset := variableWithDefaultPattern().FindAllString(s.Expand(o.Client).Command, -1)
+	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaults(s.Command), func(variable string) string {
+		if slices.Contains(unset, variable) {
+			return "[redacted]"
+		}
+		return variable
+	})
 }
 
 func (h serverState) targetLabel() string {
@@ -236,11 +256,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	if asJSON {
 		return printJSON(o.Stdout, all[0])
 	}
-	if !o.Extended { // claude does not print the protocol
-		all[0].Protocol = ""
-	}
-	all[0].loginConfig = o.describeOAuthSettings(all[0].config)
-	printServer(o.Stdout, all[0])
+	o.printServer(all[0])
 	return nil
 }
 
@@ -258,38 +274,46 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 	return strings.Join(parts, ", ")
 }
 
-func printServer(w io.Writer, h serverState) {
-	s := h.config
+func (o *Options) printServer(h serverState) {
+	raw, _ := o.Store.entryOrNil(h.Scope, h.Name) // was read before
+	entry, _ := plainjson.Parse(raw)
+	s, w := h.config, o.Stdout
 	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.statusLabel())
 	if h.Error != "" {
 		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
 	}
-	if h.Protocol != "" {
+	if h.Protocol != "" && o.Extended { // claude does not print it
 		fmt.Fprintf(w, "  Protocol: MCP %s\n", h.Protocol)
 	}
 	fmt.Fprintf(w, "  Type: %s\n", h.Transport)
 	if h.Transport == "stdio" {
-		fmt.Fprintf(w, "  Command: %s\n", s.Command)
-		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+strings.Join(s.Args, " "), " "))
-		if s.Env != nil {
-			fmt.Fprintln(w, "  Environment:")
-		}
-		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-			fmt.Fprintf(w, "    %s=%s\n", key, s.Env[key])
-		}
+		fmt.Fprintf(w, "  Command: %s\n", withoutDefaults(s.Command))
+		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+withoutDefaults(strings.Join(s.Args, " ")), " "))
+		o.printMembers("Environment", entry.Get("env"))
 	} else {
-		fmt.Fprintf(w, "  URL: %s\n", s.URL)
-		if s.Headers != nil {
-			fmt.Fprintln(w, "  Headers:")
-		}
-		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
-			fmt.Fprintf(w, "    %s: %s\n", key, hiddenValuePlaceholder)
-		}
-		if h.loginConfig != "" {
-			fmt.Fprintf(w, "  OAuth: %s\n", h.loginConfig)
+		fmt.Fprintf(w, "  URL: %s\n", withoutDefaults(s.URL))
+		o.printMembers("Headers", entry.Get("headers"))
+		if login := o.describeOAuthSettings(s); login != "" {
+			fmt.Fprintf(w, "  OAuth: %s\n", login)
 		}
 	}
 	fmt.Fprintf(w, "\nTo remove this server, run: claude mcp remove %s -s %s\n", h.Name, h.Scope)
+}
+
+// printMembers prints the environment variables or the names of the headers of a server in the order of its entry.
+func (o *Options) printMembers(title string, members json.RawMessage) {
+	if members == nil {
+		return
+	}
+	fmt.Fprintf(o.Stdout, "  %s:\n", title)
+	list, _ := plainjson.Parse(members) // was read before
+	for _, m := range list {
+		value := "=" + withoutDefaults(plainjson.DecodeOrZero[string](m.Value))
+		if title == "Headers" {
+			value = ": " + hiddenValuePlaceholder
+		}
+		fmt.Fprintf(o.Stdout, "    %s%s\n", m.Key, value)
+	}
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -340,16 +364,14 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 }
 
 func newServerReport(m *mcp.Manager, st mcp.ServerStatus) serverReport {
+	resources, _ := m.Resources(st.Name) // fails only for an unknown name
 	r := serverReport{
 		Name: st.Name, Status: st.Status, Error: disconnectedReason(st), Transport: serverTransport(st.Config), Scope: st.Source,
 		ProtocolVersion: st.ProtocolVersion, Capabilities: st.Capabilities, Instructions: st.Instructions,
-		Tools: len(st.Tools), Prompts: len(st.Prompts), Warnings: st.Warnings,
+		Tools: len(st.Tools), Resources: len(resources), Prompts: len(st.Prompts), Warnings: st.Warnings,
 	}
 	if st.Info != (mcp.ServerInfo{}) {
 		r.ServerInfo = &st.Info
-	}
-	if resources, err := m.Resources(st.Name); err == nil { // fails only for an unknown name
-		r.Resources = len(resources)
 	}
 	return r
 }

@@ -117,7 +117,7 @@ func rootCauseOfClientError(err error) error {
 func nameNetworkError(err error) error {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH):
 		return errConnectionRefused
 	case isLookup && lookup.IsNotFound:
 		return errors.New("getaddrinfo ENOTFOUND " + lookup.Name)
