@@ -3,6 +3,8 @@ package simulator
 import (
 	"cmp"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -17,7 +19,12 @@ type SessionState struct {
 	mu       sync.Mutex
 	snapshot Snapshot
 	skills   map[string]string // texts of the skills that were loaded, by name
+	asked    atomic.Int64      // nanoseconds of dialogs since the last turn
 }
+
+// AddTimeOfDialog adds the time that a dialog of a terminal waited for the user. The duration of the turn does not include it.
+func (l *SessionState) AddTimeOfDialog(d time.Duration)  { l.asked.Add(int64(d)) }
+func (l *SessionState) takeTimeOfDialogs() time.Duration { return time.Duration(l.asked.Swap(0)) }
 
 // Snapshot is the session state at one moment. Zero fields are unknown.
 type Snapshot struct {

@@ -74,8 +74,8 @@ func (l *turnTotals) updateAndCheckBudget(immediatelyAfterReply bool) error {
 	}
 }
 
-func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
-	b, took := l.session, l.clock.Now().Sub(l.started)
+func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result, timeOfDialogs time.Duration) {
+	b, took := l.session, l.clock.Now().Sub(l.started)-timeOfDialogs
 	b.apiTime += l.apiTime
 	result.DurationMS, result.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
 	result.TotalCostUSD, result.ModelUsage, result.Usage = b.usd, b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)

@@ -293,7 +293,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
 		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
-	t.totals.fillResultAndAddTimesToSession(r)
+	t.totals.fillResultAndAddTimesToSession(r, s.options.State.takeTimeOfDialogs())
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptUUIDsFromHost()
 	if s.main.Prompts != nil {
 		*r.QueuedTurnCount = s.main.Prompts.CountWaiting()

@@ -790,6 +790,24 @@ func (r *interactiveRun) askBash() {
 	r.wait("Do you want to proceed?")
 }
 
+// TestInteractiveTimeOfDialogs: the duration of a turn does not include the time of its dialogs (observed with claude 2.1.330).
+func TestInteractiveTimeOfDialogs(t *testing.T) {
+	r := startInteractive(t, talkScenario, nil)
+	r.askBash()
+	r.press("\r")
+	r.wait("Made: false")
+	r.wait(" for 0s · done ")
+	r.typePrompt("/exit")
+	r.waitExit(0)
+	files, err := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if raw, err := os.ReadFile(files[0]); err != nil || !strings.Contains(string(raw), `"durationMs":0,`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
 // TestInteractiveKeys: the input field, modes and commands.
 func TestInteractiveKeys(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")

@@ -44,7 +44,7 @@ func (v *eventView) handleMessage(message any) {
 func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
-	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextSpinnerVerbs(), prompts: withoutPasteTags(prompts), turnNumber: turn}
+	s.progress = &turnProgress{startedAt: v.clock.Now(), dialogShownAt: v.clock.Now(), verbs: v.nextSpinnerVerbs(), prompts: withoutPasteTags(prompts), turnNumber: turn}
 	_, s.progress.runsShell = shellCommandOfSinglePrompt(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
@@ -265,9 +265,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 		}
 	case "compact_boundary":
 		if meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata); s.isInline && meta.Trigger == "manual" {
-			last := max(0, len(s.entries)-1) // the prompt /compact
-			text := "Conversation compacted (ctrl+o for the summary)\nEarlier messages are saved in " + v.player.session.Transcript().Path() + "\n"
-			s.entries = append([]transcriptEntry{{glyph: "✻ ", text: text}}, s.entries[last:]...)
+			s.entries = append([]transcriptEntry{{glyph: "✻ ", text: "Conversation compacted (ctrl+o for the summary)\nEarlier messages are saved in " + v.player.session.Transcript().Path() + "\n"}}, s.entries[max(0, len(s.entries)-1):]...) // the last one is /compact
 		}
 		v.appendNote("Compacted (ctrl+o to see full summary)")
 	case "status":

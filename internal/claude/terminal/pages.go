@@ -48,10 +48,10 @@ func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPage
 		}
 		return pages
 	}
-	const manyRows, manyCols = 1000, 1000
-	widest := readOther(manyCols, nearest.Rows)
+	const many = 1000
+	widest := readOther(many, nearest.Rows)
 	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
-	if tallest := readOther(nearest.Cols, manyRows); tallest != nil {
+	if tallest := readOther(nearest.Cols, many); tallest != nil {
 		list = append(slices.DeleteFunc(list, isTopOfDialogHidden), tallest...)
 	}
 	return &realCLIPages{list, widest}, err
@@ -125,13 +125,11 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 	})
 }
 
-// capturedOptionLabel returns the full label of the option that begins with prefix, or else a truncated one; empty means that
-// no page contains it.
-func (p *realCLIPages) capturedOptionLabel(state, prefix string) string {
+// capturedOptionLabel returns the full label of the option that begins with prefix, else a truncated one, else "".
+func (p *realCLIPages) capturedOptionLabel(state, prefix string) (truncated string) {
 	if p == nil {
 		return ""
 	}
-	truncated := ""
 	for _, page := range slices.Concat(p.list, p.widest) {
 		if page.State != state {
 			continue

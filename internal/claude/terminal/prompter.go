@@ -47,16 +47,19 @@ func (a *prompter) showNextPermissionRequest() {
 	a.screen.dialog = a.dialogForPermissionRequest(a.pendingQuestions[0])
 	a.screen.labels.pages.copyCapturedTextsIntoDialog(a.screen.dialog)
 	a.screen.effort = "" // the real CLI shows no effort after a dialog
-	if a.screen.progress != nil {
-		a.screen.progress.hasReply = true
+	if p := a.screen.progress; p != nil {
+		p.hasReply, p.dialogShownAt = true, a.player.session.Plan().Clock.Now()
 	}
 }
 
 func (a *prompter) recordAndSendAnswer(q *pendingPermissionRequest, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
 	a.removePermissionRequest(q)
 	a.player.session.RunLog().WriteJournal(d.journalLine(chosenOption, answer.Allow))
-	if answer.Interrupt && a.screen.progress != nil {
-		a.screen.progress.endsWithRefusal = true
+	if p := a.screen.progress; p != nil {
+		shown := a.player.session.Plan().Clock.Now().Sub(p.dialogShownAt)
+		p.startedAt = p.startedAt.Add(shown) // the real CLI does not count the time of dialogs
+		a.player.session.State().AddTimeOfDialog(shown)
+		p.endsWithRefusal = p.endsWithRefusal || answer.Interrupt
 	}
 	if slices.ContainsFunc(answer.UpdatedPermissions, func(u protocol.PermissionUpdate) bool { return u.Destination != "session" }) {
 		answer.Source = "user_permanent"

@@ -79,6 +79,7 @@ type screenHints struct {
 
 type turnProgress struct {
 	startedAt              time.Time
+	dialogShownAt          time.Time                             // when the last dialog of the turn appeared; startedAt if there was none
 	verbs                  [2]string                             // verb of the running turn, verb of the finished turn
 	spinnerFrame           int                                   // index of the spinner's glyph
 	retry                  *protocol.FailedAPIRequestBeforeRetry // replaces the verb; nil means no retry

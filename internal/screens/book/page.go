@@ -307,10 +307,9 @@ var runDependentPartPatterns = sync.OnceValue(func() (patterns []runDependentPar
 })
 
 func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string) {
-	all := runDependentPartPatterns()
 	texts := map[string]string{}
 	for _, s := range slots {
-		if s.Name == "dir" || !slices.ContainsFunc(all, func(v runDependentPartPattern) bool { return v.name == s.Name }) {
+		if s.Name == "dir" || !slices.ContainsFunc(runDependentPartPatterns(), func(v runDependentPartPattern) bool { return v.name == s.Name }) {
 			texts[s.Name] = s.Value
 		}
 	}
@@ -322,16 +321,12 @@ func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string)
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := namesLongestTextFirst(texts)
-	all := runDependentPartPatterns()
 	for row, line := range lines {
-		if strings.Trim(line, " ─╌") == "" {
-			continue // most rows of a page
-		}
 		l := screenLineSlots{line: line, row: row, slotByByte: make([]*Slot, len(line))}
 		for _, name := range sorted {
 			l.addSlotsForText(name, texts[name])
 		}
-		for _, v := range all {
+		for _, v := range runDependentPartPatterns() {
 			if !strings.Contains(line, v.literal) {
 				continue
 			}
