@@ -32,15 +32,6 @@ type Resources struct {
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
-// Resource is one entry of the result of ListMcpResourcesTool. Server is the raw name of the resource's server.
-type Resource struct {
-	Name        string `json:"name"`
-	URI         string `json:"uri"`
-	Description string `json:"description,omitempty"`
-	MIMEType    string `json:"mimeType,omitempty"`
-	Server      string `json:"server"`
-}
-
 // ReadResourceOutput is the tool_use_result of reading a resource.
 type ReadResourceOutput struct {
 	Contents []ResourceContent `json:"contents"`
@@ -114,14 +105,10 @@ func (r Resources) listResources(_ context.Context, in resourceInput) protocol.T
 	if err != nil {
 		return r.failedResult(in.Server, err)
 	}
-	list := []Resource{}
-	for _, res := range all {
-		list = append(list, Resource{URI: res.URI, Name: res.Name, MIMEType: res.MIMEType, Description: res.Description, Server: res.Server})
+	if len(all) == 0 {
+		return protocol.ToolResult{Content: protocol.Content{Text: noResourcesText}, Output: []mcp.Resource{}}
 	}
-	if len(list) == 0 {
-		return protocol.ToolResult{Content: protocol.Content{Text: noResourcesText}, Output: list}
-	}
-	return structuredResult(list)
+	return structuredResult(all)
 }
 
 // directoryListingNotEnabledText is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
@@ -129,9 +116,9 @@ const directoryListingNotEnabledText = "Directory listing is not enabled in this
 
 func (r Resources) directoryListingNotEnabledResult(context.Context, resourceInput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: directoryListingNotEnabledText}, Output: struct {
-		Resources []Resource `json:"resources"`
-		Error     string     `json:"error"`
-	}{[]Resource{}, directoryListingNotEnabledText}}
+		Resources []mcp.Resource `json:"resources"`
+		Error     string         `json:"error"`
+	}{[]mcp.Resource{}, directoryListingNotEnabledText}}
 }
 
 func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {

@@ -189,7 +189,7 @@ func wrappedRPCErrorOrSelf(err error) error {
 	return err
 }
 
-func (m *Manager) recordCall(tool protocol.Tool, sentCall connection.Call, startedAt time.Time, result json.RawMessage, err error) {
+func (m *managerState) recordCall(tool protocol.Tool, sentCall connection.Call, startedAt time.Time, result json.RawMessage, err error) {
 	c := CallRecord{
 		Source: RecordSource, Server: tool.Server, Tool: tool.Name, RawTool: sentCall.Tool, ToolUseID: sentCall.UseID, Input: sentCall.Arguments, Result: result,
 		InputCID: canonicalJSONContentID(sentCall.Arguments), ResultCID: canonicalJSONContentID(result), StartedAt: startedAt,

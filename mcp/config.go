@@ -349,7 +349,7 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 	if !entry.Has("type") && entry.Has("url") && !entry.Has("command") {
 		return ServerConfig{}, &configEntryError{
 			"url_missing_type",
-			`MCP server "%NAME%" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`,
+			`Skipped — MCP server "%NAME%" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`,
 		}
 	}
 	var cfg ServerConfig

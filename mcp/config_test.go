@@ -34,7 +34,7 @@ func TestEntries(t *testing.T) {
 				"n":7,"m":{},"a":{"command":"x","args":[1],"env":{"K":2}}}}`},
 			errors: []protocol.MCPServerError{
 				{Name: "workspace", Type: "reserved_name", Message: `Skipped — "workspace" is a reserved MCP server name`},
-				{Name: "u", Type: "url_missing_type", Message: `MCP server "u" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`},
+				{Name: "u", Type: "url_missing_type", Message: `Skipped — MCP server "u" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`},
 				{Name: "k", Type: "unknown_type", Message: `Skipped — unknown MCP server type "carrier-pigeon" for server "k"`},
 				{Name: "n", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "n": expected object, received number`},
 				{Name: "m", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "m": command: expected string, received undefined`},

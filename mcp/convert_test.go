@@ -26,6 +26,7 @@ func TestConvert(t *testing.T) {
 			`[{"type":"text","text":"Echo: yo"}]`, `[{"type":"text","text":"Echo: yo"}]`,
 		},
 		{"iserror", `{"content":[{"type":"text","text":"tool says no"},{"type":"text","text":"twice"}],"isError":true}`, `"tool says no\ntwice"`, `"Error: tool says no\ntwice"`},
+		{"failed with an image", `{"content":[{"type":"image","data":"QQ==","mimeType":"image/png"}],"isError":true}`, `"Unknown error"`, `"Error: Unknown error"`},
 		{"empty", `{"content":[]}`, `"(mcp__s__t completed with no output)"`, `[]`},
 		{"structured", `{"content":[{"type":"text","text":"x"}],"structuredContent":{ "a": 1 }}`, `"{\"a\":1}"`, `{"content":"{\"a\":1}","structuredContent":{"a":1}}`},
 		{
@@ -166,7 +167,7 @@ func TestLongResults(t *testing.T) {
 		{"structured preview", `{"content":[],"structuredContent":{"a":"` + strings.Repeat("x", 51_192) + `"}}`, 0, `"<persisted-output>\nOutput too large (50KB). Full output saved to: /kept/toolu_1.txt\n\nPreview (first 2KB):\n{\"a\":\"xxx`, `{"a":"xxx`},
 		{"image", `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", 60_000)) + "," + image + `]}`, 0, `[{"type":"text","text":"xxx`, ""},
 		{"too long", one(410_000), 0, `"Error: result (410,000 characters across 1 line) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: Plain text\n`, "xxx"},
-		{"token limit", `{"content":[` + fmt.Sprintf(block, strings.Repeat(`xxx\n`, 2000)) + `]}`, 1000, `"Error: result (8,000 characters across 2,001 lines) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: Plain text\n`, "xxx\n"},
+		{"token limit", `{"content":[` + fmt.Sprintf(block, strings.Repeat(`xxx\n`, 2000)) + `]}`, 1000, `"Error: result (8,000 characters across 2,000 lines) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: Plain text\n`, "xxx\n"},
 		{"token limit, two blocks", `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", 5000)) + `,` + fmt.Sprintf(block, "y") + `]}`, 1000, `"Error: result (5,091 characters) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: JSON\n`, "[\n  {\n"},
 	}
 	for _, test := range tests {
@@ -447,7 +448,7 @@ func TestResources(t *testing.T) {
 	if p := m.Servers()[0].Prompts; len(p) != 1 || p[0].Name != "p" || !p[0].Arguments[0].Required {
 		t.Errorf("got %+v", p)
 	}
-	prompt, err := m.GetPrompt(t.Context(), "s", "p", map[string]string{"x": "1"})
+	prompt, err := m.GetPrompt(t.Context(), "s", "p", json.RawMessage(`{"x":"1"}`))
 	if !strings.Contains(string(prompt), `"messages"`) || err != nil {
 		t.Errorf("got %s %v", prompt, err)
 	}

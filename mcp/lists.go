@@ -18,11 +18,16 @@ import (
 
 // Resource is a resource that a server offers.
 type Resource struct {
-	Server      string `json:"server"` // name of the server in the configuration
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	MIMEType    string `json:"mimeType,omitempty"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Icons       json.RawMessage `json:"icons,omitempty"`
+	URI         string          `json:"uri"`
+	Description string          `json:"description,omitempty"`
+	MIMEType    string          `json:"mimeType,omitempty"`
+	Size        json.RawMessage `json:"size,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+	Server      string          `json:"server"` // name of the server in the configuration
 }
 
 // Prompt is a prompt that a server offers.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
@@ -54,14 +55,36 @@ func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []j
 	return all, err
 }
 
-// GetPrompt asks the server to fill in its prompt of this name with args, and returns the result as the server sent it.
-// Errors are those of [Manager.ReadResource].
-func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (result json.RawMessage, err error) {
+// GetPrompt asks the server to fill in its prompt of this name with args, a JSON object of texts, and returns the result as the
+// server sent it. Errors are those of [Manager.ReadResource].
+func (m *Manager) GetPrompt(ctx context.Context, server, name string, args json.RawMessage) (result json.RawMessage, err error) {
 	err = m.connectAndRequest(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.GetPrompt(ctx, name, args)
 		return err
 	})
 	return result, err
+}
+
+// PromptText asks the server of p to fill in the prompt with words, one per argument, and returns the contents as one text without
+// images. Errors are those of [Manager.ReadResource].
+func (m *Manager) PromptText(ctx context.Context, p Prompt, words []string) (string, error) {
+	args := plainjson.Object{}
+	for i, a := range p.Arguments[:min(len(words), len(p.Arguments))] {
+		args = args.Set(a.Name, json.RawMessage(plainjson.MarshalString(words[i])))
+	}
+	raw, err := m.GetPrompt(ctx, p.Server, p.Name, args.Raw())
+	if err != nil {
+		return "", err
+	}
+	b := blockBuilder{files: m.options.Files, server: p.Server}
+	for _, message := range plainjson.DecodeOrZero[struct {
+		Messages []struct{ Content json.RawMessage }
+	}](raw).Messages {
+		if contentKind(message.Content) != "image" {
+			b.addItem(message.Content)
+		}
+	}
+	return b.plainText(), nil
 }
 
 // requestTimeout is the time limit of requests other than tool calls. A shorter ServerConfig.Timeout replaces it.

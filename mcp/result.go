@@ -75,11 +75,13 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	}
 	var items []json.RawMessage
 	_ = json.Unmarshal(r.Content, &items) // it may be absent
-	b := blockBuilder{files: v.Files, server: tool.Server}
+	b, isFailed := blockBuilder{files: v.Files, server: tool.Server}, string(r.IsError) == "true"
 	for _, item := range items {
-		b.addItem(item)
+		if kind := contentKind(item); !isFailed || kind == "text" || kind == "resource_link" { // a failed result loses other contents
+			b.addItem(item)
+		}
 	}
-	if string(r.IsError) == "true" {
+	if isFailed {
 		text := b.plainText()
 		if structured := nilIfNull(r.StructuredContent); text == "" && structured != nil {
 			text = string(plainjson.Compact(structured))
@@ -174,7 +176,7 @@ func (v resultConverter) saveAndReplaceByRefusal(tool protocol.Tool, r protocol.
 	hint := "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
 	if single {
 		hint = "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
-		if lines := strings.Count(text, "\n") + 1; lines == 1 {
+		if lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1; lines == 1 {
 			size += " across 1 line"
 		} else {
 			size += " across " + formatThousands(lines) + " lines"
@@ -255,6 +257,10 @@ func (b *blockBuilder) addText(format string, args ...any) {
 }
 
 func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.blocks}.Plain() }
+
+func contentKind(item json.RawMessage) string {
+	return plainjson.DecodeOrZero[struct{ Type string }](item).Type
+}
 
 // addItem converts one content item. Unknown kinds become JSON text.
 func (b *blockBuilder) addItem(item json.RawMessage) {

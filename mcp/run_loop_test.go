@@ -256,7 +256,7 @@ func TestRequestLimit(t *testing.T) {
 		}{{"s", time.Minute}, {"t", 5 * time.Second}} {
 			for name, ask := range map[string]func() error{
 				"read":   func() error { _, err := m.ReadResource(t.Context(), test.server, "a:b"); return err },
-				"prompt": func() error { _, err := m.GetPrompt(t.Context(), test.server, "p", nil); return err },
+				"prompt": func() error { _, err := m.GetPrompt(t.Context(), test.server, "p", []byte("{}")); return err },
 			} {
 				before := time.Now()
 				err := ask()

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +21,7 @@ import (
 func TestSeenByServers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "resources", "MCPTEST_LOG="+log)}, ClientVersion: "2.1.329"})
-	for _, args := range []map[string]string{nil, {"x": "1"}} {
+	for _, args := range []json.RawMessage{json.RawMessage("{}"), json.RawMessage(`{"x":"1"}`)} {
 		if _, err := m.GetPrompt(t.Context(), "s", "p", args); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -34,8 +33,8 @@ type Options struct {
 type Servers interface {
 	Servers() []mcp.ServerStatus
 	Tools() []protocol.Tool
-	// GetPrompt asks an MCP server for one of its prompts and returns the server's result.
-	GetPrompt(ctx context.Context, server, name string, arguments map[string]string) (json.RawMessage, error)
+	// PromptText lets an MCP server fill in one of its prompts with words and returns the text.
+	PromptText(ctx context.Context, p mcp.Prompt, words []string) (string, error)
 }
 
 // RuleGranter sets the permission rules that a slash command grants.

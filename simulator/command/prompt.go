@@ -1,8 +1,8 @@
 package command
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,48 +30,21 @@ func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outc
 // an argument are dropped, as in the real CLI.
 func (c mcpPromptCommand) promptText(ctx context.Context, args string) (string, error) {
 	words := strings.Fields(args)
-	given := map[string]string{}
+	usage, missing := ". Usage: /"+c.definition.Command(), ""
 	for i, a := range c.definition.Arguments {
-		switch {
-		case i < len(words):
-			given[a.Name] = words[i]
-		case a.Required:
-			text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + mcpPromptUsage(c.definition.Arguments)
-			return "", errors.New(text)
+		usage += " " + a.Name
+		if i >= len(words) && a.Required {
+			missing = cmp.Or(missing, a.Name)
 		}
 	}
-	raw, err := c.servers.GetPrompt(ctx, c.definition.Server, c.definition.Name, given)
+	if missing != "" {
+		return "", errors.New("Error: Missing required argument: " + missing + usage)
+	}
+	text, err := c.servers.PromptText(ctx, c.definition, words)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", mcpErrorClassName(err), err)
 	}
-	var result struct {
-		Messages []struct {
-			Content struct {
-				Text     string `json:"text"`
-				Resource struct {
-					Text string `json:"text"`
-				} `json:"resource"`
-			} `json:"content"`
-		} `json:"messages"`
-	}
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return "", fmt.Errorf("reading the MCP prompt %s: %w", c.definition.Name, err)
-	}
-	var texts []string
-	for _, m := range result.Messages {
-		if text := m.Content.Text + m.Content.Resource.Text; text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, "\n"), nil
-}
-
-func mcpPromptUsage(arguments []mcp.PromptArgument) string {
-	names := make([]string, len(arguments))
-	for i, a := range arguments {
-		names[i] = a.Name
-	}
-	return strings.Join(names, " ")
+	return text, nil
 }
 
 func mcpErrorClassName(err error) string {

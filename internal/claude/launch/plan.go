@@ -122,6 +122,7 @@ type Servers struct {
 	Configs         []mcp.ServerConfig        // servers that are started
 	InHost          []mcp.ServerConfig        // servers inside the host; they can be reached only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
+	InitErrors      []protocol.MCPServerError // those of Errors that init lists
 	Client          mcp.Options               // options for connecting to the servers, without callbacks
 	Required        bool                      // the run fails if a server is missing
 	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added

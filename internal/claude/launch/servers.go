@@ -48,6 +48,9 @@ func (r *planResolver) resolveServers() error {
 		return err
 	}
 	s.Configs, s.Errors = config.Servers, config.Errors
+	s.InitErrors = slices.DeleteFunc(slices.Clone(s.Errors), func(e protocol.MCPServerError) bool { // init lists those of --mcp-config
+		return !slices.ContainsFunc(config.Problems, func(p mcp.Problem) bool { return p.Source == "dynamic" && p.Server == e.Name })
+	})
 	if r.flags.SafeMode {
 		s.Configs, s.Errors = nil, nil
 	}

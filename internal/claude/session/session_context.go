@@ -60,7 +60,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	for _, st := range v.statuses() {
 		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: st.Status, Source: st.Source})
 	}
-	ev.MCPServerErrors = v.plan.Errors
+	ev.MCPServerErrors = v.plan.InitErrors
 	if plan.Output.Format != "stream-json" { // only a host that reads stream-json can be woken up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}

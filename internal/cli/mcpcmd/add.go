@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -114,6 +116,11 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	return nil
 }
 
+// credentialHeader matches the names of the headers whose values `mcp add` does not print.
+var credentialHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)authorization|cookie|api[-_]?key|access[-_]?key|token|secret|password|bearer|credential`)
+})
+
 func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	entry := object{{Key: "type", Value: jsonString(transport)}, {Key: "url", Value: jsonString(url)}}
 	headers, masked := object{}, object{}
@@ -123,7 +130,11 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return process.Verbatimf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.Set(key, jsonString(value)), masked.Set(key, jsonString(hiddenValuePlaceholder))
+		headers = headers.Set(key, jsonString(value))
+		if credentialHeader().MatchString(key) {
+			value = "[REDACTED]"
+		}
+		masked = masked.Set(key, jsonString(value))
 	}
 	if len(headers) > 0 {
 		entry = append(entry, plainjson.Member{Key: "headers", Value: headers.Raw()})
@@ -239,8 +250,6 @@ func scopeFileLabel(o *Options, scope string) string {
 	}
 	return path
 }
-
-const hiddenValuePlaceholder = "[hidden]"
 
 // runRemove runs `mcp remove`: it uses the scope of --scope, or else the only scope that has the server.
 func runRemove(_ context.Context, o *Options, words []string) error {

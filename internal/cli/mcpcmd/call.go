@@ -203,13 +203,13 @@ type getPromptCmd struct {
 }
 
 func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
-	args := map[string]string{}
+	args := object{}
 	for _, kv := range c.Args {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok || key == "" {
 			return process.WithHint(fmt.Sprintf("the argument %q is not of the form key=value", kv), "see "+o.Name+" mcp get-prompt --help")
 		}
-		args[key] = value
+		args = args.Set(key, jsonString(value))
 	}
 	var result struct {
 		Messages []struct {
@@ -218,7 +218,7 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 		} `json:"messages"`
 	}
 	err := c.queryServerAndDecodeOrPrint(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
-		return m.GetPrompt(ctx, c.Server, c.Name, args)
+		return m.GetPrompt(ctx, c.Server, c.Name, args.Raw())
 	})
 	for _, message := range result.Messages {
 		fmt.Fprintf(o.Stdout, "%s: %s\n", message.Role, blockText(message.Content))

@@ -31,7 +31,7 @@ func TestClient(t *testing.T) {
 		{
 			words: []string{"resources", "resources", "--json"},
 			stdout: `{"resourceTemplates":[{"server":"resources","template":{"uriTemplate":"file:///{x}","name":"t"}}],` +
-				`"resources":[{"server":"resources","uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}` + "\n",
+				`"resources":[{"name":"a","uri":"file:///a.txt","mimeType":"text/plain","server":"resources"}]}` + "\n",
 		},
 		{words: []string{"read", "resources", "file:///a.txt"}, stdout: "body"},
 		{words: []string{"read", "resources", "file:///a.txt", "--json"}, stdout: `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}` + "\n"},

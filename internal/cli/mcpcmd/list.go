@@ -193,7 +193,7 @@ func (o *Options) issueOf(st mcp.ServerStatus) string {
 	return st.WireErrorCode + ": " + text
 }
 
-var variableWithDefaultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`) })
+var variableWithDefaultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}`) })
 
 // withoutDefaults removes the defaults of variables, which the real CLI does not print.
 func withoutDefaults(text string) string {
@@ -289,30 +289,33 @@ func (o *Options) printServer(h serverState) {
 	if h.Transport == "stdio" {
 		fmt.Fprintf(w, "  Command: %s\n", withoutDefaults(s.Command))
 		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+withoutDefaults(strings.Join(s.Args, " ")), " "))
-		o.printMembers("Environment", entry.Get("env"))
+		o.printMembers("Environment", "=", entry.Get("env"))
 	} else {
 		fmt.Fprintf(w, "  URL: %s\n", withoutDefaults(s.URL))
-		o.printMembers("Headers", entry.Get("headers"))
+		o.printMembers("Headers", ": ", entry.Get("headers"))
 		if login := o.describeOAuthSettings(s); login != "" {
 			fmt.Fprintf(w, "  OAuth: %s\n", login)
 		}
 	}
-	fmt.Fprintf(w, "\nTo remove this server, run: claude mcp remove %s -s %s\n", h.Name, h.Scope)
+	remove := "run: claude mcp remove " + h.Name + " -s " + h.Scope
+	if !nameForCommandPattern().MatchString(h.Name) {
+		remove = "edit " + scopeFileLabel(o, h.Scope)
+	}
+	fmt.Fprintf(w, "\nTo remove this server, %s\n", remove)
 }
 
-// printMembers prints the environment variables or the names of the headers of a server in the order of its entry.
-func (o *Options) printMembers(title string, members json.RawMessage) {
+// nameForCommandPattern matches the names that the real CLI prints in a command line.
+var nameForCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\w[\w.@-]*$`) })
+
+// printMembers prints the environment variables or the headers of a server in the order of its entry.
+func (o *Options) printMembers(title, separator string, members json.RawMessage) {
 	if members == nil {
 		return
 	}
 	fmt.Fprintf(o.Stdout, "  %s:\n", title)
 	list, _ := plainjson.Parse(members) // was read before
 	for _, m := range list {
-		value := "=" + withoutDefaults(plainjson.DecodeOrZero[string](m.Value))
-		if title == "Headers" {
-			value = ": " + hiddenValuePlaceholder
-		}
-		fmt.Fprintf(o.Stdout, "    %s%s\n", m.Key, value)
+		fmt.Fprintln(o.Stdout, strings.TrimSuffix("    "+m.Key+separator+withoutDefaults(plainjson.DecodeOrZero[string](m.Value)), " "))
 	}
 }
 

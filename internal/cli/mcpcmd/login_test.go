@@ -65,7 +65,7 @@ func TestLogin_N30(t *testing.T) {
 	}
 	b.steps([]step{
 		{words: []string{"remove", "o"}, stdout: "Removed MCP server \"o\" from local config\n" + modified},
-		{words: []string{"add", "o", server.URL + "/mcp", "-t", "http", "-H", "Authorization: Bearer x"}, stdout: strings.Replace(added, modified, "Headers: {\n  \"Authorization\": \"[hidden]\"\n}\n"+modified, 1)},
+		{words: []string{"add", "o", server.URL + "/mcp", "-t", "http", "-H", "Authorization: Bearer x"}, stdout: strings.Replace(added, modified, "Headers: {\n  \"Authorization\": \"[REDACTED]\"\n}\n"+modified, 1)},
 		{words: []string{"login", "o"}, stderr: "\"o\" authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", fails: true},
 	})
 	if data, err := os.ReadFile(b.o.Client.Credentials.Path); err != nil || bytes.Contains(data, []byte("sesame")) {

@@ -132,7 +132,7 @@ func TestConfigure(t *testing.T) {
 		{words: []string{"add", "fs", "x"}, stderr: "MCP server fs already exists in local config", fails: true},
 		{
 			words:  []string{"add", "-s", "user", "--transport", "http", "fs", "https://x/mcp", "-H", "Authorization: Bearer sesame", "X-A:b"},
-			stdout: "Added HTTP MCP server fs with URL: https://x/mcp to user config\nHeaders: {\n  \"Authorization\": \"[hidden]\",\n  \"X-A\": \"[hidden]\"\n}\nFile modified: $HOME/.claude.json\n",
+			stdout: "Added HTTP MCP server fs with URL: https://x/mcp to user config\nHeaders: {\n  \"Authorization\": \"[REDACTED]\",\n  \"X-A\": \"b\"\n}\nFile modified: $HOME/.claude.json\n",
 		},
 		{
 			words:  []string{"add-json", "-s", "project", "j", `{"type":"sse","url":"http://y","headers":{"K":"sesame"}}`},
@@ -142,7 +142,7 @@ func TestConfigure(t *testing.T) {
 		{
 			words: []string{"get", "j"},
 			stdout: "j:\n  Scope: Project config (shared via .mcp.json)\n  Status: ⏸ Pending approval (run `claude` to approve)\n  Type: sse\n  URL: http://y\n" +
-				"  Headers:\n    K: [hidden]\n\nTo remove this server, run: claude mcp remove j -s project\n",
+				"  Headers:\n    K: sesame\n\nTo remove this server, run: claude mcp remove j -s project\n",
 		},
 		{words: []string{"get", "nope"}, stderr: "No MCP server named \"nope\". Configured servers: fs, k (.mcp.json servers are awaiting approval — run `claude` in this directory to review them.)", fails: true},
 		{words: []string{"remove", "nope"}, stderr: `No MCP server named "nope". Configured servers: fs, j, k`, fails: true},

@@ -82,11 +82,8 @@ func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, e
 	return c.request(ctx, wire.MethodResourcesRead, newJSONObject("uri", uri))
 }
 
-// GetPrompt fills in a prompt and returns the result as the server sent it. Like the real CLI, it always sends arguments.
-func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]string) (json.RawMessage, error) {
-	if args == nil {
-		args = map[string]string{}
-	}
+// GetPrompt fills in a prompt and returns the result as the server sent it.
+func (c *Conn) GetPrompt(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	return c.request(ctx, wire.MethodPromptsGet, newJSONObject("name", name, "arguments", args))
 }
 
