@@ -275,11 +275,11 @@ func (l *configLoader) addServersOfDocument(document json.RawMessage, source str
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
 func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, source string, parseEntry func(*configEntryReader) (ServerConfig, *configEntryError)) {
-	all, err := membersKeepingLastDuplicate(entryByServerName)
+	all, err := plainjson.Parse(entryByServerName)
 	if err != nil {
 		return
 	}
-	for _, m := range all {
+	for _, m := range all.Distinct() {
 		if source == "project" && slices.Contains(l.options.DisabledProject, m.Key) {
 			continue
 		}

@@ -81,11 +81,6 @@ func (f *configEntryReader) UnreadMembers() []string {
 	return slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(f.memberNames, name) })
 }
 
-func membersKeepingLastDuplicate(object json.RawMessage) (plainjson.Object, error) {
-	all, err := plainjson.Parse(object)
-	return all.Distinct(), err
-}
-
 // variablePattern matches ${NAME} and ${NAME:-default}, and also ${env:NAME}, which editors use.
 var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 

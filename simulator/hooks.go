@@ -409,7 +409,9 @@ func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {
 }
 
 func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) {
-	p.prompts.emitPromptAccepted(isDroppedFromConversation)
+	accepted := p.prompts.promptAcceptedEvent()
+	accepted.Blocked = isDroppedFromConversation
+	p.out.emit(accepted)
 	if !promptHookOutcome.Block {
 		p.out.emit(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}

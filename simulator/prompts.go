@@ -65,12 +65,6 @@ func (p *turnPrompts) emitPromptQueuedAndNormalize() {
 	p.recordedContent = p.prompt.Content
 }
 
-func (p *turnPrompts) emitPromptAccepted(blocked bool) {
-	prompt := p.promptAcceptedEvent()
-	prompt.Blocked = blocked
-	p.out.emit(prompt)
-}
-
 func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 	prompt := p.promptAcceptedEvent()
 	prompt.LocalCommand = true

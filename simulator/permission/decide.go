@@ -212,12 +212,21 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 			return c.allowVerdict("other")
 		}
 	case claudecode.ToolClassSkill:
-		if d.policyOptions.AskSkill == nil || !d.policyOptions.AskSkill(c.agentTypeOrSkill) {
-			return c.allowVerdict("")
-		}
+		return d.skillVerdict(c)
 	default:
 	}
 	return c.askVerdict(c.unansweredMessage(), "", "")
+}
+
+func (d callDecider) skillVerdict(c *analyzedCall) Verdict {
+	if d.policyOptions.AskSkill != nil {
+		if asks, reasonType, reason := d.policyOptions.AskSkill(c.agentTypeOrSkill); asks {
+			v := c.askVerdict(c.unansweredMessage(), reasonType, reason)
+			v.Decision.ReasonCode = cmp.Or(reasonType, v.Decision.ReasonCode)
+			return v
+		}
+	}
+	return c.allowVerdict("")
 }
 
 // commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.

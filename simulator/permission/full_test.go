@@ -83,7 +83,7 @@ func TestWholeVerdicts(t *testing.T) {
 				case "plans":
 					o.PlanDir = value
 				case "skills":
-					o.AskSkill = func(name string) bool { return name == value }
+					o.AskSkill = func(name string) (bool, string, string) { return name == value, "", "" }
 				case "allow", "ask", "deny":
 					rules = append(rules, text)
 				}

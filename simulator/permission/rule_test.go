@@ -62,7 +62,7 @@ func TestRuleMatches(t *testing.T) {
 		{"Edit(//tmp/q/**)", []protocol.ToolUse{newCall("Bash", "echo x > /tmp/q/a")}, []protocol.ToolUse{newCall("Bash", "cat /tmp/q/a")}},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, permission.Options{Home: "/home/me", AskSkill: func(string) bool { return true }}, "allow "+tt.rule)
+		p := newPolicy(t, permission.Options{Home: "/home/me", AskSkill: func(string) (bool, string, string) { return true, "", "" }}, "allow "+tt.rule)
 		for _, u := range tt.yes {
 			if got := verdictText(p.Decide(u)); got != "allow rule" && (u.Name != "Bash" || got != "allow subcommandResults") {
 				t.Errorf("%s on %s %s: got %q, want it allowed", tt.rule, u.Name, u.Input, got)

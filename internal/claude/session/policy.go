@@ -84,9 +84,13 @@ func (p *permissionPolicy) autoApproves(tool string) bool {
 	return p.cannedResults.Tools[tool].AutoApprove || answered
 }
 
-func (p *permissionPolicy) skillNeedsPermission(name string) bool {
-	k, ok := p.catalog.Command(strings.TrimPrefix(name, "/"))
-	return ok && len(k.Tools) > 0
+func (p *permissionPolicy) skillNeedsPermission(name string) (asks bool, reasonType, reason string) {
+	k, _ := p.catalog.Command(strings.TrimPrefix(name, "/"))
+	hasHooks := k.Hooks != nil && string(k.Hooks) != "{}"
+	if hasHooks && k.Source != "plugin" {
+		reasonType, reason = "other", "This skill has hooks that can run commands for the rest of the session."
+	}
+	return hasHooks || len(k.Tools) > 0, reasonType, reason
 }
 
 // SetGrantedRules allows the tools that a command or skill lists. It replaces the rules of earlier calls.

@@ -81,7 +81,8 @@ func (l *client) sendRequest(ctx context.Context, method string, params plainjso
 	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
-		w.registerProgressToken(id)
+		w.tokens = append(w.tokens, id)
+		w.callsByProgressToken.Store(id, w)
 		meta = append(meta, newJSONObject("progressToken", id)...)
 	}
 	isModern := l.isModern.Load() || method == string(wire.MethodServerDiscover)

@@ -106,11 +106,6 @@ type pendingCall struct {
 
 type pendingCallKey struct{}
 
-func (w *pendingCall) registerProgressToken(requestID int64) {
-	w.tokens = append(w.tokens, requestID)
-	w.callsByProgressToken.Store(requestID, w)
-}
-
 func (w *pendingCall) unregisterProgressTokens() {
 	for _, token := range w.tokens {
 		w.callsByProgressToken.Delete(token)
