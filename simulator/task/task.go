@@ -191,19 +191,13 @@ func (t *Task) Write(p []byte) (int, error) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if t.OutputFile != "" && t.outputFile == nil && t.outputErr == nil {
-		t.outputFile, t.outputErr = createOutputFile(t.OutputFile)
+		_ = os.MkdirAll(filepath.Dir(t.OutputFile), 0o700) // without the directory, OpenFile fails
+		t.outputFile, t.outputErr = os.OpenFile(t.OutputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	}
 	if t.outputFile != nil && t.outputErr == nil {
 		_, t.outputErr = t.outputFile.Write(p)
 	}
 	return len(p), nil
-}
-
-func createOutputFile(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
 // End ends the task and queues its final frames. For a background task it also queues a [Notification], unless the

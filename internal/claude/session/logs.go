@@ -74,7 +74,8 @@ func openDebugLog(plan launch.Plan, stderr io.Writer, sessionID string) (log *de
 	case path == "":
 		path = filepath.Join(plan.State, "debug", sessionID+".txt")
 	}
-	file, err := openLogFileToAppend(path)
+	_ = os.MkdirAll(filepath.Dir(path), 0o700) // without the directory, OpenFile fails
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the debug log: %w", err)
 	}
@@ -86,13 +87,6 @@ func openDebugLog(plan launch.Plan, stderr io.Writer, sessionID string) (log *de
 
 func newDebugLog(plan launch.Plan, w io.WriteCloser) *debugLog {
 	return &debugLog{w, plan.Clock, redact.New(redact.Options{Environ: plan.Environ})}
-}
-
-func openLogFileToAppend(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
 // nopCloser writes to a stream that stays open when the log is closed.
