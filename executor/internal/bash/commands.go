@@ -301,15 +301,17 @@ func outputPreview(output string) string {
 // trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces
 // invalid UTF-8.
 func trimBlankLinesAndTrailingSpace(commandOutput string) string {
-	commandOutput = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(commandOutput)))
-	commandOutput = strings.TrimRight(commandOutput, " \t\r\n")
-	for {
-		line, rest, ok := strings.Cut(commandOutput, "\n")
-		if !ok || strings.TrimSpace(line) != "" {
-			return commandOutput
-		}
+	commandOutput = trimTrailingSpace(commandOutput)
+	line, rest, ok := strings.Cut(commandOutput, "\n")
+	for ok && strings.TrimSpace(line) == "" {
 		commandOutput = rest
+		line, rest, ok = strings.Cut(rest, "\n")
 	}
+	return commandOutput
+}
+
+func trimTrailingSpace(commandOutput string) string {
+	return strings.TrimRight(string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(commandOutput))), " \t\r\n")
 }
 
 func joinNonEmptyLines(parts ...string) string {

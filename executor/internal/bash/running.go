@@ -301,7 +301,7 @@ func (r *runningCommand) finishCommand(code int, out bashOutput) protocol.ToolRe
 	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.input.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.ExitCodeMeaning(r.input.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimitBytes()), note))
+			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(trimTrailingSpace(raw), r.commands.outputLimitBytes()), note))
 		}
 	}
 	if m := imageDataURLPattern().FindStringSubmatch(output); m != nil {
