@@ -48,23 +48,34 @@ func Load(o Options) (Settings, error) {
 
 // fileLayers lists the settings files to read, in rising precedence.
 func (o Options) fileLayers() []Layer {
-	all := []struct {
-		name string
-		file Layer
-	}{
-		{"user", Layer{Source: SourceUser, Path: filepath.Join(o.StateDir, "settings.json"), Root: o.StateDir}},
-		{"project", Layer{Source: SourceProject, Path: filepath.Join(o.CWD, ".claude", "settings.json"), Root: o.CWD}},
-		{"local", Layer{Source: SourceLocal, Path: filepath.Join(o.CWD, ".claude", "settings.local.json"), Root: o.CWD}},
-	}
 	var out []Layer
-	for _, f := range all {
+	for _, file := range []Layer{
+		{Source: SourceUser, Path: o.FileToWrite(SourceUser), Root: o.StateDir},
+		{Source: SourceProject, Path: o.FileToWrite(SourceProject), Root: o.CWD},
+		{Source: SourceLocal, Path: filepath.Join(o.CWD, ".claude", "settings.local.json"), Root: o.CWD},
+		{Source: SourceLocal, Path: o.FileToWrite(SourceLocal), Root: o.CWD},
+	} {
 		// If the project is the home directory, the project's file is the user's file.
-		twice := slices.ContainsFunc(out, func(l Layer) bool { return l.Path == f.file.Path })
-		if !twice && (o.Sources == nil || slices.Contains(o.Sources, f.name)) {
-			out = append(out, f.file)
+		twice := slices.ContainsFunc(out, func(l Layer) bool { return l.Path == file.Path })
+		if !twice && (o.Sources == nil || slices.Contains(o.Sources, strings.TrimSuffix(string(file.Source), "Settings"))) {
+			out = append(out, file)
 		}
 	}
 	return out
+}
+
+// FileToWrite returns the path of the file that changes of a source's settings are written to, or "" if they cannot be changed.
+func (o Options) FileToWrite(source Source) string {
+	switch source {
+	case SourceUser:
+		return filepath.Join(o.StateDir, "settings.json")
+	case SourceProject:
+		return filepath.Join(o.CWD, ".claude", "settings.json")
+	case SourceLocal:
+		return filepath.Join(cmp.Or(o.LocalRoot, o.CWD), ".claude", "settings.local.json")
+	case SourceFlag, SourceManaged:
+	}
+	return ""
 }
 
 func (s *Settings) readAndMergeFile(o Options, file Layer) {
@@ -114,7 +125,7 @@ func (o Options) flagValueLayer() (Layer, error) {
 		if !json.Valid([]byte(value)) {
 			return Layer{}, &FlagError{"Invalid JSON provided to --settings"}
 		}
-		layer.Raw = []byte(value)
+		layer.Root, layer.Raw = o.TempDir, []byte(value)
 		return layer, nil
 	}
 	path := o.FlagValue
@@ -129,7 +140,7 @@ func (o Options) flagValueLayer() (Layer, error) {
 	case err != nil:
 		return Layer{}, &FlagError{"Settings file not found: " + path}
 	}
-	layer.Path, layer.Raw = path, raw
+	layer.Path, layer.Root, layer.Raw = path, filepath.Dir(path), raw
 	return layer, nil
 }
 

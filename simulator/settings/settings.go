@@ -34,6 +34,10 @@ const (
 type Options struct {
 	StateDir string // contains settings.json and .claude.json
 	CWD      string // absolute
+	// LocalRoot contains the .claude/settings.local.json that is written, and that overrides CWD's; empty means CWD.
+	LocalRoot string
+	// TempDir is the directory to which path patterns with one leading slash in a JSON text of --settings are relative.
+	TempDir string
 	// Sources are the file sources to read ("user", "project", "local"); nil means all, empty means none. Flag and
 	// managed settings are always read.
 	Sources   []string

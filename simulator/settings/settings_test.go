@@ -226,6 +226,30 @@ func TestFreeHand(t *testing.T) {
 	}
 }
 
+// A path pattern with one leading slash is relative to the file of --settings, or to a temporary directory if --settings is a
+// JSON text; in local settings it is relative to the working directory, even if the file is that of the repository.
+func TestRootsOfRules(t *testing.T) {
+	const deny = `{"permissions":{"deny":["Edit(/docs/**)"]}}`
+	for _, tt := range []struct {
+		flag string
+		want []settings.Rule
+	}{
+		{deny, []settings.Rule{{Source: settings.SourceFlag, Root: "/tmp/claude-0"}}},
+		{"shared/s.json", []settings.Rule{{Source: settings.SourceFlag, Root: cwd + "/shared"}}},
+		{"", nil},
+	} {
+		o := settings.Options{FlagValue: tt.flag, TempDir: "/tmp/claude-0", LocalRoot: state}
+		s := load(t, o, map[string]string{cwd + "/shared/s.json": deny, state + "/.claude/settings.local.json": deny})
+		want := append([]settings.Rule{{Source: settings.SourceLocal, Root: cwd}}, tt.want...)
+		for i := range want {
+			want[i].Behavior, want[i].Text = "deny", "Edit(/docs/**)"
+		}
+		if diff := cmp.Diff(want, s.Permissions.Rules); diff != "" {
+			t.Errorf("%q: rules (-want +got):\n%s", tt.flag, diff)
+		}
+	}
+}
+
 // The allow rules of a project apply only in a trusted folder. Its deny rules always apply (contract 6.1).
 func TestTrust(t *testing.T) {
 	project := `{"permissions":{"allow":["Write","Edit"],"deny":["Bash"]}}`

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -110,14 +108,11 @@ func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSO
 
 // WriteToSettingsFile writes settings to the user's or the project's file. A changed output style applies at once.
 func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[string]string) error {
-	path, name := filepath.Join(h.session.Plan().CWD, ".claude", "settings.local.json"), "local"
-	if source == string(settings.SourceUser) {
-		path, name = filepath.Join(h.session.Plan().State, "settings.json"), "user"
-	}
-	if !h.session.Plan().Settings.HasSource(name) || h.session.Plan().State == "" {
+	path := h.session.Plan().Settings.Options.FileToWrite(settings.Source(source))
+	if !h.session.Plan().Settings.HasSource(strings.TrimSuffix(source, "Settings")) || h.session.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
-	file, err := readJSONObjectFile(path)
+	file, err := plainjson.ReadFileOrEmpty(path)
 	if err != nil {
 		return err
 	}
@@ -129,18 +124,10 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 			return err
 		}
 	}
-	raw, err := file.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(file.Indented()+"\n"), 0o644); err != nil {
 		return err
 	}
 	if style, ok := valuesByName["outputStyle"]; ok {
@@ -149,18 +136,6 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.reloadSettings()
-}
-
-// readJSONObjectFile reads a file that contains a JSON object. A missing file counts as an empty object.
-func readJSONObjectFile(path string) (plainjson.Object, error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return plainjson.Parse(raw)
 }
 
 func withDefaultEffortOfModel(file plainjson.Object, model, level string) (plainjson.Object, error) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -38,6 +39,7 @@ func (s Settings) IsApproved(server string) bool {
 
 func (r *planResolver) settingsOptions() settings.Options {
 	o := settings.Options{StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedSettingsDir()}
+	o.LocalRoot, o.TempDir = mainWorktreeOf(r.plan.CWD, r.plan.Home), filepath.Join(cmp.Or(r.sys.Getenv("CLAUDE_CODE_TMPDIR"), r.sys.Getenv("TMPDIR"), os.TempDir()), fmt.Sprintf("claude-%d", r.sys.UID))
 	if r.flags.WasGiven("setting-sources") {
 		o.Sources = append([]string{}, r.flags.SettingSources...)
 	}
@@ -48,6 +50,16 @@ func (r *planResolver) settingsOptions() settings.Options {
 		o.Managed = []byte(r.flags.ManagedSettings)
 	}
 	return o
+}
+
+// mainWorktreeOf returns the top of the main git worktree, whose local settings apply to all its directories and linked
+// worktrees (observed with 2.1.330). The result is "" if dir is not in one or the home directory is its top.
+func mainWorktreeOf(dir, home string) string {
+	top := gitworktree.NearestDirectoryWithDotGit(dir)
+	if top = cmp.Or(gitworktree.MainTopOfLinkedWorktree(top), top); top == home {
+		return ""
+	}
+	return top
 }
 
 // readSettingsAndApplyEnvironment reads the settings and applies the environment that they set. With it, it determines the

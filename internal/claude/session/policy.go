@@ -216,31 +216,17 @@ func matchFiles(pattern string) []string {
 	return found
 }
 
-// permissionUpdateFiles are the settings files to which permission updates are saved.
+// permissionUpdateFiles saves permission updates to the settings files of the plan.
 type permissionUpdateFiles struct {
-	paths   map[string]string // files by destination
+	plan    launch.Plan
 	records *recorder
-}
-
-func newPermissionUpdateFiles(plan launch.Plan, r *recorder) permissionUpdateFiles {
-	f := permissionUpdateFiles{paths: map[string]string{}, records: r}
-	for _, file := range []struct{ source, destination, path string }{
-		{"user", "userSettings", filepath.Join(plan.State, "settings.json")},
-		{"project", "projectSettings", filepath.Join(plan.CWD, ".claude", "settings.json")},
-		{"local", "localSettings", filepath.Join(plan.CWD, ".claude", "settings.local.json")},
-	} {
-		if plan.State != "" && plan.Settings.HasSource(file.source) {
-			f.paths[file.destination] = file.path
-		}
-	}
-	return f
 }
 
 // Save writes permanent updates to their files. A file that cannot be written causes a warning.
 func (f permissionUpdateFiles) Save(updates []protocol.PermissionUpdate) {
 	for _, u := range updates {
-		path := f.paths[u.Destination]
-		if path == "" {
+		path := f.plan.Settings.Options.FileToWrite(settings.Source(u.Destination))
+		if f.plan.State == "" || path == "" || !f.plan.Settings.HasSource(strings.TrimSuffix(u.Destination, "Settings")) {
 			continue
 		}
 		rules := make([]string, 0, len(u.Rules))

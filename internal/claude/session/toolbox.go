@@ -83,7 +83,7 @@ func (t *toolbox) buildMiddlewareChain(plan launch.Plan, p toolboxDependencies) 
 	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinToolExecutor{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.selectPermissionPrompter(p.host)
-	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: newPermissionUpdateFiles(plan, t.servers.records)}
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: permissionUpdateFiles{plan, t.servers.records}}
 	t.agents = p.background.agents
 	t.loadedTools = newLoadedTools(t.servers.records.transcript.History())
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library

@@ -273,7 +273,7 @@ func (s *startupQuestions) saveServerApprovals(enabled, disabled []string) {
 }
 
 func (s *startupQuestions) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
-	s.rewriteJSONFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
+	s.rewriteJSONFile(s.plan.Settings.Options.FileToWrite("localSettings"), change)
 }
 
 func (s *startupQuestions) bypassModeDialog() *dialog {
