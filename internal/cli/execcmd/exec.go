@@ -147,10 +147,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 			return err
 		}
 	}
-	if c.Real.isSet || terminal != nil {
-		if setup.FirstStart, err = c.firstStartOptionsFromFlags(s); err != nil {
-			return err
-		}
+	if setup.FirstStart, err = c.firstStartOptionsFromFlags(s); err != nil {
+		return err
 	}
 	run := runner.Run
 	if len(c.Faults) > 0 {
@@ -295,8 +293,8 @@ type Terminal struct {
 	TTY      bool     `name:"tty" help:"Run the command in a new pseudo-terminal, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
 	Renderer string   `placeholder:"inline|fullscreen" help:"How claude draws its screen: inline or fullscreen (default)"`
-	Fresh    []string `placeholder:"DIALOG|all" help:"With --tty or --real, show these dialogs, as on a first start: trust, key, mcp, bypass, auto"`
-	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --tty or --real)"`
+	Fresh    []string `placeholder:"DIALOG|all" help:"Show these dialogs, as on a first start: trust, key, mcp, bypass, auto"`
+	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted, except with --fresh trust"`
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
@@ -306,8 +304,8 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")
 	case !f.TTY && (f.Size != "" || f.Screens != ""):
 		return nil, usageError("--size and --screens need --tty", "add --tty")
-	case !withReal && !f.TTY && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
-		return nil, usageError("--renderer, --fresh and --trust need --tty or --real", "add --tty to run claude in a pseudo-terminal, or --real to run the real claude")
+	case !withReal && !f.TTY && f.Renderer != "":
+		return nil, usageError("--renderer needs --tty or --real", "add --tty to run claude in a pseudo-terminal, or --real to run the real claude")
 	case f.Renderer != "" && f.Renderer != "inline" && f.Renderer != "fullscreen":
 		return nil, usageError(fmt.Sprintf("unknown renderer %q", f.Renderer), "use --renderer=inline or --renderer=fullscreen")
 	case !f.TTY:
