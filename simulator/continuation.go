@@ -60,6 +60,9 @@ func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*
 		if text, again, err = a.continueForMissingOutputOrStopHook(ctx); err != nil || !again {
 			return nil, err
 		}
+		if err := a.countRoundAndCheckLimit(); err != nil {
+			return nil, err
+		}
 	}
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }

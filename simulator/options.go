@@ -63,7 +63,7 @@ type Options struct {
 // Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
 // retries do not wait.
 type Limits struct {
-	MaxTurns  int     // maximum number of tool rounds per prompt; 0 means no limit, a negative value means 1
+	MaxTurns  int     // maximum number of rounds per prompt; 0 means no limit, a negative value means 1
 	BudgetUSD float64 // maximum cost of the session; 0 means no limit
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.

@@ -176,7 +176,7 @@ func (b *sessionTotals) addReplyUsage(model string, reply replyUsage) {
 	b.addModelUsage(map[string]protocol.ModelUsage{model: withModelFacts(model, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: reply.thinkingTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
-		CostUSD: claudecode.FactsOfModel(model).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(model).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
+		CostUSD: claudecode.FactsOfModel(model).Cost(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
 	if reply.isScripted {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -45,7 +44,6 @@ type turn struct {
 	continuation    *turnContinuation
 	commands        *localCommandRunner
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
-	rounds          int
 }
 
 func newTurn(st *turnContext) *turn {
@@ -235,9 +233,8 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	if err := t.round.runBatchHooksAndAddContextFiles(ctx, calls, results); err != nil {
 		return nil, err
 	}
-	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
-		reason := fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)
-		return nil, &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
+	if err := t.countRoundAndCheckLimit(); err != nil {
+		return nil, err
 	}
 	t.background.addTaskNoticesToRunningTurn()
 	if err := t.hooks.addPromptsQueuedDuringTurn(ctx); err != nil {
@@ -317,7 +314,7 @@ func (t *turn) crashResult(reason string) *protocol.Result {
 }
 
 // numTurns returns the value of num_turns: one more than the number of user events or, at the turn limit, one more than
-// the number of tool rounds. It is 0 if the model was not asked.
+// the number of rounds. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
 	if end.withoutModelRequest {
 		return 0

@@ -20,6 +20,7 @@ type turnContext struct {
 	hooks      *turnHooks
 	structured *structuredOutput
 	refills    refillCounter
+	rounds     int // rounds of tool calls, and continuations by Stop hooks or for structured output
 }
 
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
@@ -34,6 +35,16 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 	}
 	st.hooks = &turnHooks{sim: s, out: st.out, prompts: st.prompts}
 	return st
+}
+
+// countRoundAndCheckLimit returns the error that ends the turn at its limit of rounds.
+func (st *turnContext) countRoundAndCheckLimit() error {
+	limit := st.sim.options.Limits.MaxTurns
+	if st.rounds++; limit == 0 || st.rounds < limit {
+		return nil
+	}
+	reason := fmt.Sprintf("Reached maximum number of turns (%d)", limit)
+	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 }
 
 const (

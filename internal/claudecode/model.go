@@ -14,8 +14,11 @@ const DefaultModel = "claude-opus-5-5"
 type ModelFacts struct {
 	// Name is the model without date, provider or variant. Unknown models keep their full name.
 	Name string
-	// InputPrice and OutputPrice are in dollars per million tokens.
-	InputPrice, OutputPrice  float64
+	// InputPrice, OutputPrice and CacheReadPrice are in dollars per million tokens.
+	InputPrice, OutputPrice, CacheReadPrice float64
+	// LongPrompt is the largest prompt in tokens that has these prices; a larger one costs LongPromptFactor times as much. 0 means no limit.
+	LongPrompt               int
+	LongPromptFactor         float64
 	ContextWindow, MaxOutput int // in tokens
 	// IsKnown is false for models that the CLI warns about.
 	IsKnown bool
@@ -73,7 +76,7 @@ func FactsOfModel(name string) ModelFacts {
 		}
 	}
 	return ModelFacts{
-		Name: name, InputPrice: 4, OutputPrice: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true,
+		Name: name, InputPrice: 4, OutputPrice: 20, CacheReadPrice: 0.2, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true,
 		Context: ContextFacts{SystemPrompt: 1783, AllTools: 15_094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3},
 	}
 }
@@ -146,16 +149,16 @@ func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return slices.Clone(knownModels()) }
 
-// Cost returns the price of a reply in dollars. It adds in the same order as the real CLI, so that the last digits of
+// Cost returns the price of a reply in dollars, with input tokens that are read from the prompt cache and written to it for
+// five minutes (at five quarters of the normal price). It adds in the same order as the real CLI, so that the last digits of
 // the float64 are the same.
-func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
-	return float64(inputTokens)/million*f.InputPrice + float64(outputTokens)/million*f.OutputPrice
-}
-
-// CacheCost returns the price of input tokens that are read from the prompt cache (a tenth of the normal price) and
-// written to it for five minutes (a quarter more).
-func (f ModelFacts) CacheCost(read, created int) float64 {
-	return float64(read)/million*f.InputPrice*0.1 + float64(created)/million*f.InputPrice*1.25
+func (f ModelFacts) Cost(input, output, cacheRead, cacheCreated int) float64 {
+	factor := 1.0
+	if f.LongPrompt > 0 && input+cacheRead+cacheCreated > f.LongPrompt {
+		factor = f.LongPromptFactor
+	}
+	return float64(input)/million*(f.InputPrice*factor) + float64(output)/million*(f.OutputPrice*factor) +
+		float64(cacheRead)/million*(f.CacheReadPrice*factor) + float64(cacheCreated)/million*(f.InputPrice*factor*1.25)
 }
 
 // CanonicalModelName returns a model name in lower case, without provider, date and deployment version: claude-sonnet-4-5 for

@@ -170,8 +170,7 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 
 func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conversationState, agentID string) {
 	now, u, name := r.options.Clock.Now(), ev.Final.Usage, ev.Message.Model
-	facts := claudecode.FactsOfModel(name)
-	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
+	cost := claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
 	v := r.querySourceAttributes(l, agentID)
 	v["model"], v["effort"] = name, r.moment.Effort
