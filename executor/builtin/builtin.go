@@ -221,9 +221,13 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
 // ObservedInput returns a call's input as hooks and hosts see it: aliases of keys are replaced by the keys of the tool's schema,
-// and the path of a file to read, write or edit is absolute. Nil means that the input is unchanged.
+// the path of a file to read, write or edit is absolute, and ToolSearch has its default limit. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json.RawMessage) {
 	known, _ := t.registry[replaceTaskStopAlias(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
+	var in tool.Keys
+	if call.Name == "ToolSearch" && json.Unmarshal(known, &in) == nil && in.Get("query") != nil && in.Get("max_results") == nil {
+		known, _ = in.Set("max_results", json.RawMessage("5")).MarshalJSON() // decoded values can be encoded
+	}
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.InputWithAbsolutePathForHooksAndHosts(call); whole != nil {

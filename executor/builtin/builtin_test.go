@@ -544,6 +544,8 @@ func TestObserved(t *testing.T) {
 		{"Read", `{"file_path":5}`, ""},
 		{"NotebookEdit", `{"notebook_path":"a.ipynb"}`, `{"notebook_path":"/w/a.ipynb"}`},
 		{"Glob", `{"path":"a"}`, ""},
+		{"ToolSearch", `{"query":"a"}`, `{"query":"a","max_results":5}`},
+		{"ToolSearch", `{"query":"a","max_results":5}`, ""},
 	}
 	for _, tt := range tests {
 		if got := string(tools.ObservedInput(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})); got != tt.want {

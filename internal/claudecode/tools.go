@@ -52,7 +52,8 @@ type Tool struct {
 	Unsimulated bool
 	// MainOnly tools do not exist for sub-agents. ForegroundOnly tools do not exist for sub-agents in the background.
 	MainOnly, ForegroundOnly bool
-	// BareDenial is true if a denial in the JSON output of a hook is shown without the name of the hook (observed with 2.1.330).
+	// BareDenial is true if hooks see another input than the model wrote. A denial in the JSON output of a hook is then shown
+	// without the name of the hook (observed with 2.1.330).
 	BareDenial bool
 	// UnknownToRules is true if permission rules do not know the tool: a rule with its name matches no tool.
 	UnknownToRules bool

@@ -408,8 +408,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// If several hooks refuse a call, the hook that finishes last gives the result. Some tools show a denial in JSON without
-// the name of the hook, but not that of a command that exits with status 2.
+// If several hooks refuse a call, the hook that finishes last gives the result. If hooks see another input than the model
+// wrote, a denial in JSON is shown without the name of the hook, but not that of a command that exits with status 2.
 func TestDenialText(t *testing.T) {
 	deny := func(reason string) string {
 		return `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"` + reason + `}}'`
@@ -430,6 +430,9 @@ func TestDenialText(t *testing.T) {
 		{"Read", []string{early, status2}, "PreToolUse:Read hook error: [" + status2 + "]: two\n"},
 		{"Read", []string{deny("")}, "Hook PreToolUse:Read denied this tool"},
 		{"Bash", []string{deny("")}, "PreToolUse:Bash hook error: Blocked by hook"},
+		{"Read", []string{`echo '{"decision":"block","reason":"r"}'`}, "r"},
+		{"Read", []string{`echo '{"decision":"block","reason":"r","hookSpecificOutput":{"hookEventName":"PreToolUse"}}'`}, "Hook PreToolUse:Read denied this tool"},
+		{"Read", []string{`echo '{"decision":"block","reason":"r","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'`}, "PreToolUse:Read hook error: r"},
 	} {
 		var hooks []map[string]string
 		for _, command := range tt.hooks {
@@ -443,7 +446,7 @@ func TestDenialText(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(t, string(raw), func(o *Options) { o.Now = time.Now })
-		got := r.Run(t.Context(), Input{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1"}})
+		got := r.Run(t.Context(), Input{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1", InputChanged: tt.tool == "Read"}})
 		if diff := cmp.Diff([]string{tt.want}, got.Texts); diff != "" {
 			t.Errorf("%s %q (-want +got):\n%s", tt.tool, tt.hooks, diff)
 		}

@@ -130,7 +130,7 @@ func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, rawReason st
 	}
 	o.Block = true
 	if c.event == "PreToolUse" {
-		o.setDenialTextFromLastHook(c, a, reason, rawReason)
+		o.setDenialTextFromLastHook(c, a, reason)
 	} else {
 		o.Texts = append(o.Texts, blockingHookMessage(c, reason))
 	}
@@ -149,13 +149,14 @@ const maxGapOfSimultaneousHookEnds = 100 * time.Millisecond
 // setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that
 // finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with
 // 2.1.330).
-func (o *Outcome) setDenialTextFromLastHook(c *eventRun, a *hookResult, reason, reasonFromHook string) {
+func (o *Outcome) setDenialTextFromLastHook(c *eventRun, a *hookResult, reason string) {
 	if len(o.Texts) > 0 && a.duration+maxGapOfSimultaneousHookEnds < c.slowestDenial {
 		return
 	}
 	text := blockingHookMessage(c, reason)
-	if _, tool, _ := strings.Cut(c.hookName, ":"); !a.hasRefused && claudecode.ToolNamed(tool).BareDenial {
-		text = cmp.Or(reasonFromHook, "Hook "+c.hookName+" denied this tool")
+	s := cmp.Or(a.output.Specific, &protocol.HookSpecificOutput{PermissionDecisionReason: a.output.Reason})
+	if c.hasBareDenials && !a.hasRefused && (s.PermissionDecision == "" || s.PermissionDecision == "deny") {
+		text = cmp.Or(s.PermissionDecisionReason, "Hook "+c.hookName+" denied this tool")
 	}
 	o.Texts, c.slowestDenial = []string{text}, max(c.slowestDenial, a.duration)
 }

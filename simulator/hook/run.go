@@ -99,6 +99,8 @@ func (r *Runner) newEventRun(in Input, event, subject string) *eventRun {
 		}
 	}
 	switch p := in.Event.(type) {
+	case protocol.PreToolUseHook:
+		c.hasBareDenials = p.InputChanged || claudecode.ToolNamed(p.ToolName).BareDenial
 	case protocol.MessageDisplayHook:
 		c.toolUseID = p.MessageID + "-" + strconv.Itoa(p.Index)
 	case protocol.UserPromptSubmitHook:

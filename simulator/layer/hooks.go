@@ -81,7 +81,7 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name)})
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
 	if h.options.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
 		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}

@@ -47,6 +47,8 @@ type PreToolUseHook struct {
 	ToolInput json.RawMessage `json:"tool_input"`
 	ToolUseID string          `json:"tool_use_id"`
 	MCPServer *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
+	// InputChanged is true if the model wrote another input than ToolInput, for example a relative path.
+	InputChanged bool `json:"-"`
 }
 
 // PostToolUseHook runs after a successful call.
