@@ -36,11 +36,11 @@ type turnContinuation struct {
 	*turnContext
 	exchange *modelClient
 
-	truncations       int
-	hadRefusedReply   bool
-	askedAfterEmpty   bool // the model was already asked to continue after an empty reply
-	stopBlocks        int  // number of times that Stop hooks have continued this turn
-	stopHookEndedTurn bool // a Stop hook answered continue: false
+	truncations     int
+	hadRefusedReply bool
+	askedAfterEmpty bool   // the model was already asked to continue after an empty reply
+	stopBlocks      int    // number of times that Stop hooks have continued this turn
+	terminalReason  string // set if a Stop hook answered continue: false
 }
 
 // requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
@@ -60,7 +60,7 @@ func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*
 		if text, again, err = a.continueForMissingOutputOrStopHook(ctx); err != nil || !again {
 			return nil, err
 		}
-		if err := a.countRoundAndCheckLimit(); err != nil {
+		if err := a.totals.countRoundAndCheckLimit(); err != nil {
 			return nil, err
 		}
 	}
@@ -68,10 +68,7 @@ func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*
 }
 
 func (a *turnContinuation) successfulTurnEnd() *turnEndError {
-	if a.stopHookEndedTurn {
-		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
-	}
-	return &turnEndError{subtype: "success", terminalReason: "completed"}
+	return &turnEndError{subtype: "success", terminalReason: cmp.Or(a.terminalReason, "completed")}
 }
 
 // continueForMissingOutputOrStopHook continues the turn if structured output is missing or a Stop hook blocked the end.
@@ -83,19 +80,14 @@ func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Contex
 	return a.runStopHooks(ctx)
 }
 
-// runStopHooksAfterStructuredOutput returns turnEnd, the error that ends the turn. If the turn has structured output, it first
-// runs the Stop hooks. If these continue the turn, it returns the next request instead of an error.
-func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context, turnEnd error) (requestToContinue *scenarios.Request, turnEndOrError error) {
-	if a.structured.validOutput == nil {
-		return nil, turnEnd
-	}
+// runHooksAfterStructuredOutput runs the Stop hooks at the end of a turn that has structured output. They cannot continue the
+// turn, and the transcript says nothing about them.
+func (a *turnContinuation) runHooksAfterStructuredOutput(ctx context.Context) error {
 	a.exchange.lastReply.text = "" // the structured output is not a message
-	text, again, err := a.runStopHooks(ctx)
-	if err != nil || !again {
-		return nil, cmp.Or(err, turnEnd)
-	}
-	a.structured.validOutput = nil
-	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
+	out, err := a.callStopHooks(ctx)
+	a.out.assignIDsAndEmitAll(out.Notices)
+	a.out.assignIDsAndEmitAll(out.AttachmentEvents())
+	return err
 }
 
 // continueIncompleteReply checks whether a reply without tool calls ended early. If so, it emits and returns the prompt that
@@ -180,18 +172,22 @@ func (a *turnContinuation) sessionModelDisplayName() string {
 
 func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
 	a.out.assignIDsAndEmitAll(stopHookOutcome.AttachmentEvents())
-	if stopHookOutcome.StopHooks != nil && a.structured.validOutput == nil { // transcripts say nothing after structured output
+	if stopHookOutcome.StopHooks != nil {
 		a.out.emit(stopHookOutcome.StopHooks)
 	}
+}
+
+func (a *turnContinuation) callStopHooks(ctx context.Context) (hook.Outcome, error) {
+	return a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
+		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
+		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
+	})
 }
 
 // runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, isContinued is true, and the
 // caller sends feedback to the model. The number of such continuations is limited.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, isContinued bool, err error) {
-	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
-		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
-		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
-	})
+	out, err := a.callStopHooks(ctx)
 	if err != nil {
 		return "", false, err
 	}
@@ -202,7 +198,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
 	case out.StopTurn:
-		a.stopHookEndedTurn = true
+		a.terminalReason = "stop_hook_prevented"
 		return "", false, nil
 	case out.Failed && !out.Block:
 		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
@@ -218,11 +214,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 	if out.Block {
 		a.emitStopHookTranscriptEvents(out)
 	}
-	limit := maxStopBlocks
-	if own := a.sim.options.Limits.MaxStopBlocks; own > 0 {
-		limit = own
-	}
-	if a.stopBlocks > limit {
+	if a.stopBlocks > cmp.Or(max(a.sim.options.Limits.MaxStopBlocks, 0), maxStopBlocks) {
 		if out.Block {
 			a.exchange.lastReply.text, a.exchange.lastReply.displayedText = "", nil // the feedback is the last message now
 		}

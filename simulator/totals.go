@@ -3,6 +3,7 @@ package simulator
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -18,6 +19,8 @@ type turnTotals struct {
 	session   *sessionTotals
 	clock     Clock
 	budgetUSD float64 // limit for the session; 0 means no limit
+	maxRounds int     // 0 means no limit
+	rounds    int     // rounds of tool calls, and continuations by Stop hooks or for structured output
 	display   DisplayOptions
 	started   time.Time
 
@@ -72,6 +75,17 @@ func (l *turnTotals) updateAndCheckBudget(immediatelyAfterReply bool) error {
 		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: immediatelyAfterReply,
 		errors: []string{"Reached maximum budget ($" + protocol.FormatNumber(l.budgetUSD) + ")"},
 	}
+}
+
+const maxTurnsSubtype = "error_max_turns"
+
+// countRoundAndCheckLimit returns the error that ends the turn at its limit of rounds.
+func (l *turnTotals) countRoundAndCheckLimit() error {
+	if l.rounds++; l.maxRounds == 0 || l.rounds < l.maxRounds {
+		return nil
+	}
+	reason := fmt.Sprintf("Reached maximum number of turns (%d)", l.maxRounds)
+	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 }
 
 func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result, timeOfDialogs time.Duration) {

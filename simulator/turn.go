@@ -186,7 +186,7 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.rounds++
+	t.totals.rounds++
 	if err := t.round.runBatchHooksAndAddContextFiles(ctx, calls, results); err != nil {
 		return err
 	}
@@ -228,12 +228,15 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 		return nil, err
 	}
 	if end := t.structured.turnEnd(); end != nil {
-		return t.continuation.runStopHooksAfterStructuredOutput(ctx, end)
+		if t.structured.validOutput != nil {
+			err = t.continuation.runHooksAfterStructuredOutput(ctx)
+		}
+		return nil, cmp.Or(err, end)
 	}
 	if err := t.round.runBatchHooksAndAddContextFiles(ctx, calls, results); err != nil {
 		return nil, err
 	}
-	if err := t.countRoundAndCheckLimit(); err != nil {
+	if err := t.totals.countRoundAndCheckLimit(); err != nil {
 		return nil, err
 	}
 	t.background.addTaskNoticesToRunningTurn()
@@ -248,8 +251,6 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	return &scenarios.Request{Results: results}, nil
 }
 
-const maxTurnsSubtype = "error_max_turns"
-
 // emitInterruptEventsAndReturnTurnEnd emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
 func (t *turn) emitInterruptEventsAndReturnTurnEnd(cause error) *turnEndError {
 	open, superseded := t.exchange.currentMessage, errors.Is(cause, ErrSuperseded)
@@ -261,7 +262,7 @@ func (t *turn) emitInterruptEventsAndReturnTurnEnd(cause error) *turnEndError {
 		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", resultText: new("")}
 	case t.round.isRunning:
 		return t.round.emitInterruptTextAndReturnTurnEnd()
-	case errors.Is(cause, ErrWithdrawn) && t.rounds == 0 && open == nil:
+	case errors.Is(cause, ErrWithdrawn) && t.totals.rounds == 0 && open == nil:
 		t.out.emit(&protocol.TurnPromptWithdrawnByUser{})
 	case !superseded:
 		t.out.emitInjectedText("[Request interrupted by user]", false)
@@ -320,7 +321,7 @@ func (t *turn) numTurns(end *turnEndError) int {
 		return 0
 	}
 	if end.subtype == maxTurnsSubtype {
-		return 1 + t.rounds
+		return 1 + t.totals.rounds
 	}
 	return 1 + t.out.userEventCount
 }

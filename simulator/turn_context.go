@@ -20,12 +20,11 @@ type turnContext struct {
 	hooks      *turnHooks
 	structured *structuredOutput
 	refills    refillCounter
-	rounds     int // rounds of tool calls, and continuations by Stop hooks or for structured output
 }
 
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
 	st := &turnContext{
-		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
+		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, maxRounds: s.options.Limits.MaxTurns, display: s.options.Display, started: s.options.Clock.Now()},
 		structured: &structuredOutput{schema: s.main.Schema, maxInvalidOutputs: s.options.Limits.SchemaAttempts},
 	}
 	st.background = &backgroundTaskReporter{sim: s, out: st.out, totals: st.totals}
@@ -35,16 +34,6 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 	}
 	st.hooks = &turnHooks{sim: s, out: st.out, prompts: st.prompts}
 	return st
-}
-
-// countRoundAndCheckLimit returns the error that ends the turn at its limit of rounds.
-func (st *turnContext) countRoundAndCheckLimit() error {
-	limit := st.sim.options.Limits.MaxTurns
-	if st.rounds++; limit == 0 || st.rounds < limit {
-		return nil
-	}
-	reason := fmt.Sprintf("Reached maximum number of turns (%d)", limit)
-	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 }
 
 const (
@@ -113,9 +102,6 @@ func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCal
 
 // turnEnd returns the [turnEndError] after a valid output or too many invalid ones, and nil otherwise.
 func (st *structuredOutput) turnEnd() error {
-	if st.schema == nil {
-		return nil
-	}
 	tries := cmp.Or(st.maxInvalidOutputs, 5)
 	switch {
 	case st.validOutput != nil:
@@ -125,9 +111,8 @@ func (st *structuredOutput) turnEnd() error {
 			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.lastError)},
 		}
-	default:
-		return nil
 	}
+	return nil
 }
 
 func (st *structuredOutput) remindOnceOfMissingOutput() (reminderText string, isNeeded bool) {

@@ -182,8 +182,7 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.HookEffectOnPrompt{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}
 	}
-	s := out.Specific
-	s = cmp.Or(s, &protocol.HookSpecificOutput{})
+	s := cmp.Or(out.Specific, &protocol.HookSpecificOutput{})
 	o.mergeDecision(c, a, s)
 	o.mergeHookSpecificOutput(c, s)
 }
@@ -295,11 +294,7 @@ func overwriteIfSet(field *json.RawMessage, value json.RawMessage) {
 	}
 }
 
-func setIfNotEmpty(field *string, value string) {
-	if value != "" {
-		*field = value
-	}
-}
+func setIfNotEmpty(field *string, value string) { *field = cmp.Or(value, *field) }
 
 // addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with
 // 2.1.329).

@@ -43,12 +43,11 @@ func (l NeverNullJSONList[T]) MarshalJSON() ([]byte, error) {
 
 // PreToolUseHook runs before the permission check of a call.
 type PreToolUseHook struct {
-	ToolName  string          `json:"tool_name"`
-	ToolInput json.RawMessage `json:"tool_input"`
-	ToolUseID string          `json:"tool_use_id"`
-	MCPServer *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
-	// InputChanged is true if the model wrote another input than ToolInput, for example a relative path.
-	InputChanged bool `json:"-"`
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolUseID    string          `json:"tool_use_id"`
+	MCPServer    *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
+	InputChanged bool            `json:"-"`                    // the model wrote another input than ToolInput, for example a relative path
 }
 
 // PostToolUseHook runs after a successful call.
