@@ -244,7 +244,6 @@ func (PostToolBatchHook) hook() (event, subject string) { return "PostToolBatch"
 func (in PermissionRequestHook) hook() (event, subject string) {
 	return "PermissionRequest", in.ToolName
 }
-
 func (UserPromptSubmitHook) hook() (event, subject string) { return "UserPromptSubmit", "" }
 func (in UserPromptExpansionHook) hook() (event, subject string) {
 	return "UserPromptExpansion", in.CommandName
@@ -260,7 +259,6 @@ func (in SessionEndHook) hook() (event, subject string)    { return "SessionEnd"
 func (in SetupHook) hook() (event, subject string)         { return "Setup", in.Trigger }
 func (TaskCreatedHook) hook() (event, subject string)      { return "TaskCreated", "" }
 func (TaskCompletedHook) hook() (event, subject string)    { return "TaskCompleted", "" }
-
 func (in InstructionsLoadedHook) hook() (event, subject string) {
 	return "InstructionsLoaded", in.LoadReason
 }
