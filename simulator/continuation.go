@@ -111,7 +111,10 @@ func (a *turnContinuation) continueIncompleteReply() (prompt string, turnEnd err
 			return "", a.endRefusedTurn()
 		}
 		a.hadRefusedReply = true
-		a.emitPromptToContinueAfterRefusal()
+		a.out.emitInformational(a.sessionModelDisplayName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
+		text := a.messageAskingToContinueReply(refusedReplyPrompt)
+		text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
+		a.out.emit(text)
 		return refusedReplyPrompt, nil
 	case "end_turn":
 		if a.exchange.lastReply.isEmpty && !a.askedAfterEmpty && a.structured.schema == nil {
@@ -141,21 +144,11 @@ func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFai
 	return api
 }
 
-func (a *turnContinuation) emitPromptToContinueAfterRefusal() {
-	a.out.emitInformational(a.sessionModelDisplayName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
-	text := a.messageAskingToContinueReply(refusedReplyPrompt)
-	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
-	a.out.emit(text)
-}
-
 func (a *turnContinuation) endRefusedTurn() error {
 	a.out.emitSystem("model_refusal_no_fallback",
-		protocol.Field{Key: "original_model", Value: a.sim.resolvedModelName()},
-		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
-		protocol.Field{Key: "api_refusal_category", Value: nil},
-		protocol.Field{Key: "api_refusal_explanation", Value: nil},
-		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.ensurePromptUUID()},
-		protocol.Field{Key: "content", Value: ""})
+		protocol.Field{Key: "original_model", Value: a.sim.resolvedModelName()}, protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
+		protocol.Field{Key: "api_refusal_category", Value: nil}, protocol.Field{Key: "api_refusal_explanation", Value: nil},
+		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.ensurePromptUUID()}, protocol.Field{Key: "content", Value: ""})
 	family := a.sessionModelDisplayName()
 	return a.exchange.emitFailureAndEndTurn(apiFailure{
 		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
@@ -206,7 +199,6 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 	case !out.Block && context == "":
 		return "", false, nil
 	}
-	first := a.stopBlocks == 0
 	a.stopBlocks++
 	for _, text := range out.Texts {
 		a.out.emitInjectedText(text, true)
@@ -224,7 +216,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 	if !out.Block {
 		return context, true, nil
 	}
-	if first {
+	if a.stopBlocks == 1 {
 		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
 	}
 	return strings.Join(out.Texts, "\n"), true, nil
@@ -236,8 +228,6 @@ func (a *turnContinuation) emitStopHookLimitReached() {
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)
 	a.out.emitInformational(text, "warning")
 	a.out.emitSystem("notification",
-		protocol.Field{Key: "key", Value: "stop-hook-block-cap"},
-		protocol.Field{Key: "text", Value: text},
-		protocol.Field{Key: "priority", Value: "high"},
-		protocol.Field{Key: "color", Value: "warning"})
+		protocol.Field{Key: "key", Value: "stop-hook-block-cap"}, protocol.Field{Key: "text", Value: text},
+		protocol.Field{Key: "priority", Value: "high"}, protocol.Field{Key: "color", Value: "warning"})
 }
