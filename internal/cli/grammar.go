@@ -186,9 +186,7 @@ func simulatedRealCLICommandsByName() map[string]commandFunc {
 }
 
 func unsimulatedRealCLICommandNames() []string {
-	return []string{
-		"auto-mode", "gateway", "import", "project", "purge", "setup-token", "ultrareview",
-	}
+	return []string{"auto-mode", "gateway", "import", "project", "purge", "remote-control", "setup-token", "ultrareview"}
 }
 
 func commandReportingMissingBackgroundSession(usage, hint string) commandFunc {

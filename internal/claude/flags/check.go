@@ -27,7 +27,7 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		validateAndTrimSessionFlags, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
+		validateAndTrimSessionFlags, refuseFlagsOfOtherPrograms, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {
@@ -87,10 +87,27 @@ func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	return nil
 }
 
+// refuseFlagsOfOtherPrograms refuses flags that need another program or machine: with -p as the real CLI does, otherwise as not simulated.
+func refuseFlagsOfOtherPrograms(_ *process.System, f *Flags) error {
+	for _, refused := range []struct{ flag, messageWithPrint string }{
+		{"bg", "--bg and --print conflict: drop --print, and give the prompt as an argument: `claude --bg '<task>'`."},
+		{"cloud", "Error: --cloud cannot be combined with --print."},
+		{"teleport", "Cloud sessions need a claude.ai sign-in. Run `claude auth login` (or /login in a local session), then try again."},
+		{"desktop", "--desktop opens the Claude Desktop app and can't run non-interactively (`--print`, `--sdk-url`, `--init-only`, or redirected output)."},
+		{"file", "Error: Session token required for file downloads. CLAUDE_CODE_SESSION_ACCESS_TOKEN must be set."},
+	} {
+		if f.WasGiven(refused.flag) && f.Print {
+			return process.Verbatimf("%s", refused.messageWithPrint)
+		} else if f.WasGiven(refused.flag) {
+			return fmt.Errorf("the flag --%s of claude is not simulated", refused.flag)
+		}
+	}
+	return nil
+}
+
 func trimAndTruncateSessionName(sessionName string) string {
-	const most = 200
 	runes := []rune(strings.TrimSpace(sessionName))
-	return string(runes[:min(len(runes), most)])
+	return string(runes[:min(len(runes), 200)])
 }
 
 func validateSettingSources(_ *process.System, f *Flags) error {
@@ -103,10 +120,7 @@ func validateSettingSources(_ *process.System, f *Flags) error {
 }
 
 func validateJSONSchema(_ *process.System, f *Flags) error {
-	if f.JSONSchema == "" {
-		return nil
-	}
-	if _, err := outputschema.Compile(f.JSONSchema); err != nil {
+	if _, err := outputschema.Compile(f.JSONSchema); err != nil && f.JSONSchema != "" {
 		return process.Verbatimf("Error: %v", err)
 	}
 	return nil

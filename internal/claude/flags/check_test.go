@@ -124,6 +124,28 @@ func TestAccepted(t *testing.T) {
 }
 
 // A value of --betas is one beta; unknown ones are reported and ignored (observed with 2.1.330).
+// Flags that need another program end the run: with -p with a message of the real CLI (2.1.330), otherwise as not simulated.
+func TestFlagsOfOtherPrograms(t *testing.T) {
+	for line, want := range map[string]string{
+		"hi --bg":           "the flag --bg of claude is not simulated",
+		"hi --background":   "the flag --bg of claude is not simulated",
+		"-p hi --bg":        "--bg and --print conflict",
+		"-p hi --cloud":     "Error: --cloud cannot be combined with --print.",
+		"-p hi --desktop":   "--desktop opens the Claude Desktop app and can't run non-interactively",
+		"hi --teleport x":   "the flag --teleport of claude is not simulated",
+		"-p hi --file id:a": "Error: Session token required for file downloads.",
+	} {
+		s, _ := fakeSystem(t)
+		f, err := Parse(s, words(line))
+		if err == nil {
+			err = f.Check(s)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
+
 func TestBetas(t *testing.T) {
 	s, stderr := fakeSystem(t)
 	f, err := Parse(s, []string{"-p", "hi", "--betas", knownBeta, "a," + knownBeta, "", "--betas", knownBeta})

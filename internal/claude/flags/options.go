@@ -175,7 +175,7 @@ func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	}
 }
 
-// remoteOptions returns flags about the cloud, the desktop application and other programs. claudeless accepts and ignores them.
+// remoteOptions returns flags about the cloud, the desktop application and other programs. claudeless ignores or refuses them.
 func remoteOptions() []option {
 	return []option{
 		newOption("--bg, --background", "Run the session in the background", nil),
