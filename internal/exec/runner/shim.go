@@ -61,7 +61,7 @@ func (s ClaudeSetup) claudeVariables() []string {
 		forced = append(forced, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 	}
 	if s.Real.Path != "" {
-		forced = append(forced, "ANTHROPIC_BASE_URL="+s.Real.BaseURL, "ANTHROPIC_API_KEY="+s.Real.Key, "DISABLE_AUTOUPDATER=1",
+		forced = append(forced, "ANTHROPIC_BASE_URL="+s.Real.BaseURL, "ANTHROPIC_API_KEY="+s.Real.Key, "DISABLE_AUTOUPDATER=1", "DISABLE_UPDATES=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
 		if s.Fault != "" { // otherwise many retries would take too long
 			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
