@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
@@ -171,11 +172,11 @@ func (b Book) Pages() ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := make([]Page, len(names))
+	pages, errs := make([]Page, len(names)), make([]error, len(names))
+	var readers sync.WaitGroup // concurrent: the interactive claude reads a book before it draws
 	for i, name := range names {
-		if pages[i], err = b.Read(name); err != nil {
-			return nil, err
-		}
+		readers.Go(func() { pages[i], errs[i] = b.Read(name) })
 	}
-	return pages, nil
+	readers.Wait()
+	return pages, cmp.Or(errs...)
 }
