@@ -119,8 +119,13 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 func (h *hostedSession) describeCommandNamed(name string) []Command {
 	if c, ok := h.session.Plan().Catalog.Command(name); ok {
 		listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
-		if short := c.PluginSkillShortName(); short != "" {
-			listed.Aliases = []string{short}
+		if plugin, _, isOfPlugin := strings.Cut(c.Name, ":"); isOfPlugin && c.Title != "" {
+			listed.Name, listed.Aliases = plugin+":"+c.Title, []string{c.Title}
+		} else if c.Title != "" {
+			listed.Name = c.Title
+		}
+		if listed.Name != c.Name {
+			listed.Aliases = append(listed.Aliases, c.Name)
 		}
 		return []Command{listed}
 	}

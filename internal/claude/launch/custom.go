@@ -71,7 +71,11 @@ func (r *planResolver) applySessionAgent() error {
 		return nil
 	}
 	a, ok := r.plan.Catalog.Agent(name)
-	if !ok {
+	switch {
+	case !ok && r.flags.InputFormat == "stream-json":
+		r.plan.Customization.Agent, r.plan.Customization.UnknownAgent = "", name
+		return nil
+	case !ok:
 		return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(r.plan.Catalog.AgentNames(), ", "))
 	}
 	r.plan.Prompt.System = cmp.Or(r.plan.Prompt.System, a.Prompt)

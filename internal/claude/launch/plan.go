@@ -107,6 +107,7 @@ type Settings struct {
 // Customization specifies which of the user's customizations apply.
 type Customization struct {
 	Agent                      string // agent that the session runs as; empty means none
+	UnknownAgent               string // name of --agent that only a host can define; empty means none
 	Title                      string // --name
 	Setup                      string // trigger of the Setup hooks, "init" or "maintenance"; empty means that none run
 	NoCommands                 bool   // --disable-slash-commands
