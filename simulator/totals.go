@@ -39,9 +39,8 @@ type turnTotals struct {
 
 func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
 	if !l.hasModelRequest {
-		l.firstRequest = sentAt
+		l.hasModelRequest, l.firstRequest = true, sentAt
 	}
-	l.hasModelRequest = true
 }
 
 func (l *turnTotals) addReplyToSession(model string, reply replyUsage) {

@@ -85,7 +85,9 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		case "file-history-snapshot":
 			if line.Snapshot != nil { // a second line about a prompt replaces the first
 				h.checkpoints = slices.DeleteFunc(h.checkpoints, func(p promptCheckpoint) bool { return p.uuid == line.MessageID })
-				h.checkpoints = append(h.checkpoints, promptCheckpoint{line.MessageID, line.Snapshot.Timestamp, nonNilFiles(line.Snapshot.Files), line.Snapshot.HasUntracked})
+				files := map[string]fileBackup{}
+				maps.Copy(files, line.Snapshot.Files)
+				h.checkpoints = append(h.checkpoints, promptCheckpoint{line.MessageID, line.Snapshot.Timestamp, files, line.Snapshot.HasUntracked})
 			}
 		case "file-history-delta":
 			i := slices.IndexFunc(h.checkpoints, func(p promptCheckpoint) bool { return p.uuid == line.SnapshotID })
@@ -95,13 +97,6 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		}
 	}
 	h.store.sourceDir = dir
-}
-
-func nonNilFiles(files map[string]fileBackup) map[string]fileBackup {
-	if files == nil {
-		return map[string]fileBackup{}
-	}
-	return files
 }
 
 type transcriptLine struct {
