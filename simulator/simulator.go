@@ -115,7 +115,8 @@ func New(o Options) (*Simulator, error) {
 	s.history.resumed, s.history.unansweredTexts = s.main.Start.Resumed, s.main.Start.UnansweredPrompts
 	s.totals.restoreCosts(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {
-		s.history.lastAssistantUUID, s.history.retained.repliesSinceCompaction = heard.UUID, heard.Replies
+		s.history.lastAssistantUUID = heard.UUID
+		s.history.retained.repliesSinceCompaction, s.history.retained.lastRound = heard.Replies, heard.Lines
 		s.totals.contextTokens.Store(int64(heard.Tokens))
 	}
 	return s, nil

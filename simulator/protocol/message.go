@@ -205,10 +205,11 @@ func (n *Null[T]) UnmarshalJSON(data []byte) error {
 type PreviousReply struct {
 	At        time.Time
 	Model     string
-	Tokens    int    // tokens of the whole context up to this reply
-	LongCache bool   // the reply's prompt cache lasts an hour, not five minutes
-	UUID      string // UUID of the reply's last line in the transcript
-	Replies   int    // number of replies in the conversation, including this one
+	Tokens    int      // tokens of the whole context up to this reply
+	LongCache bool     // the reply's prompt cache lasts an hour, not five minutes
+	UUID      string   // UUID of the reply's last line in the transcript
+	Lines     []string // UUIDs of the reply's lines in the transcript
+	Replies   int      // number of replies in the conversation, including this one
 }
 
 // QueuedCommand is the attachment queued_command: a prompt that became part of the running turn.

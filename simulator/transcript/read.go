@@ -308,7 +308,9 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
 			}
 		}
-		last.Replies = len(ids)
+		if last.Replies = len(ids); last.Replies == 1 {
+			last.Lines = append([]string{e.uuid}, last.Lines...)
+		}
 	}
 	return last
 }
