@@ -177,7 +177,10 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 		o.StopTurn = true
 		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
 		if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-			text := stopReasonText(out.StopReason)
+			text := "Operation stopped by hook"
+			if out.StopReason != "" {
+				text += ": " + out.StopReason
+			}
 			o.Texts = append(o.Texts, text)
 			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.HookEffectOnPrompt{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}

@@ -58,13 +58,6 @@ func promptRefusedEvent(c *eventRun, text string, outcome protocol.HookEffectOnP
 	return ev
 }
 
-func stopReasonText(reason string) string {
-	if reason == "" {
-		return "Operation stopped by hook"
-	}
-	return "Operation stopped by hook: " + reason
-}
-
 // callbackFailedText is the message about a callback that failed. Like the real CLI's text, it does not quote the host.
 const callbackFailedText = "the SDK host replied with an error or an invalid answer."
 
