@@ -94,13 +94,14 @@ type DisplayOptions struct {
 	LegacyCost      bool // add the cost_usd key of older versions
 	RateLimits      bool // report the limits of the subscription after the first reply
 	// OrderedResults shows results of parallel calls in call order, not completion order, so that output is repeatable.
-	OrderedResults         bool
-	Thinking               string           // value of thinking_display; empty means "updates"
-	Stream                 scenarios.Stream // pace of partial messages
-	ResponseDelay          time.Duration    // wait before the first reply to each prompt
-	MinimumDelay           time.Duration    // minimum wait before each reply
-	CompactDelay           time.Duration    // duration of a compaction
-	FastModeDisabledReason string           // why fast mode is off, for results
+	OrderedResults bool
+	Thinking       string           // value of thinking_display; empty means "updates"
+	Stream         scenarios.Stream // pace of partial messages
+	ResponseDelay  time.Duration    // wait before the first reply to each prompt
+	MinimumDelay   time.Duration    // minimum wait before each reply
+	CompactDelay   time.Duration    // duration of a compaction
+
+	FastModeState, FastModeDisabledReason string // for results
 }
 
 // ContextProvider provides the init event and the context of the first prompt.

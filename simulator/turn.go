@@ -287,7 +287,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	}
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError, SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
-		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
+		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: s.options.Display.FastModeState, FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
 		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
 		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}

@@ -27,7 +27,9 @@ type Environment struct {
 	AllowsTraffic   bool           // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
 	TokenSource     string         // variable that contains the token; empty means none
 
-	NoPromptCache, ShortPromptCache, LongPromptCache bool // variables about the prompt cache
+	RequestsFastMode bool // --settings have "fastMode": true
+
+	NoPromptCache, ShortPromptCache, LongPromptCache, NoFastMode bool // variables about the prompt cache and fast mode
 }
 
 // PromptCacheTTL returns how long requests ask the API to cache their prompts: "off", "5m" or "1h" (observed with 2.1.330).
@@ -57,7 +59,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	isOn := func(name string) bool {
 		return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(getenv(name))))
 	}
-	e.NoPromptCache, e.ShortPromptCache, e.LongPromptCache = isOn("DISABLE_PROMPT_CACHING"), isOn("FORCE_PROMPT_CACHING_5M"), isOn("ENABLE_PROMPT_CACHING_1H")
+	e.NoPromptCache, e.NoFastMode, e.ShortPromptCache, e.LongPromptCache = isOn("DISABLE_PROMPT_CACHING"), isOn("CLAUDE_CODE_DISABLE_FAST_MODE"), isOn("FORCE_PROMPT_CACHING_5M"), isOn("ENABLE_PROMPT_CACHING_1H")
 	switch {
 	case getenv("ANTHROPIC_AUTH_TOKEN") != "":
 		e.TokenSource = "ANTHROPIC_AUTH_TOKEN"

@@ -20,7 +20,7 @@ func (p Profile) Init() protocol.Init {
 		Capabilities:          p.namesAvailableInVersion(tableOfFirstVersions("capabilities")),
 		MCPServers:            []protocol.MCPServer{},
 		AdditionalDirectories: []string{},
-		FastModeState:         "off", FastModeDisabledReason: p.FastModeDisabledReason(), ViewMode: "default",
+		ViewMode:              "default",
 	}
 	p.env.fillInitServiceFlags(&ev)
 	return ev

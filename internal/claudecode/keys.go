@@ -155,6 +155,7 @@ type BetaHeaderConditions struct {
 	ChecksCalls     bool   // a server checks the calls of the model
 	CheckedCalls    bool   // a server checks the calls of the model, or has checked earlier calls
 	MillionTokens   bool   // the flag --betas asks for a context of a million tokens
+	FastMode        bool   // fast mode is on
 }
 
 // UsesDefaultURL reports whether requests go to the vendor's own address.
@@ -208,6 +209,7 @@ func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 		{f.ThinkingUpdates, BetaThinkingShow},
 		{p.env.PromptCacheTTL() == "1h", "extended-cache-ttl-2025-04-11"},
 		{p.UsesDefaultURL(), "cache-diagnosis-2026-04-07"},
+		{f.FastMode, "fast-mode-2026-02-01"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {

@@ -43,17 +43,23 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 	return p
 }
 
-// WithFastModeReasonForAllowedModels returns the profile for settings that allow only allowedModels; nil means all models.
-func (p Profile) WithFastModeReasonForAllowedModels(allowedModels []string) Profile {
-	if allowedModels != nil && !slices.ContainsFunc(allowedModels, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
+// WithFastMode returns the profile for settings that allow only allowedModels, where nil means all models.
+func (p Profile) WithFastMode(allowedModels []string) Profile {
+	if p.env.NoFastMode {
+		p.fastModeDisabledReason = "disabled_by_env"
+	} else if allowedModels != nil && !slices.ContainsFunc(allowedModels, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
 		p.fastModeDisabledReason = "model_not_allowed"
 	}
 	return p
 }
 
-// FastModeDisabledReason returns the reason that messages give for fast mode being off. Fast mode is always off.
-func (p Profile) FastModeDisabledReason() string {
-	return cmp.Or(p.fastModeDisabledReason, "sdk_opt_in_required")
+// FastMode returns whether messages say that fast mode is "on" or "off" with a model, and why it is disabled.
+func (p Profile) FastMode(model string) (state, disabledReason string) {
+	if p.fastModeDisabledReason == "" && p.env.RequestsFastMode {
+		isSupported := slices.ContainsFunc(models(), func(m Model) bool { return m.SupportsFastMode && m.ResolvedModel == ResolveModel(model) })
+		return map[bool]string{true: "on", false: "off"}[isSupported], ""
+	}
+	return "off", cmp.Or(p.fastModeDisabledReason, "sdk_opt_in_required")
 }
 
 // Environment returns the environment of the profile.

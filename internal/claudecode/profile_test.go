@@ -167,9 +167,25 @@ func TestFastModeNeedsModel(t *testing.T) {
 		"model_not_allowed":   {{}, {"sonnet"}, {"claude-opus-4-6"}},
 	} {
 		for _, available := range lists {
-			if got := claudecode.ProfileFor("2.1.330").WithFastModeReasonForAllowedModels(available).Init().FastModeDisabledReason; got != want {
+			if _, got := claudecode.ProfileFor("2.1.330").WithFastMode(available).FastMode(claudecode.DefaultModel); got != want {
 				t.Errorf("with %q: %s, want %s", available, got, want)
 			}
+		}
+	}
+}
+
+func TestFastModeRequested(t *testing.T) {
+	for _, tt := range []struct {
+		environment          claudecode.Environment
+		model, state, reason string
+	}{
+		{claudecode.Environment{RequestsFastMode: true}, "opus", "on", ""},
+		{claudecode.Environment{RequestsFastMode: true}, "claude-sonnet-5-5", "off", ""},
+		{claudecode.Environment{NoFastMode: true, RequestsFastMode: true}, "opus", "off", "disabled_by_env"},
+	} {
+		p := claudecode.ProfileFor("2.1.330").WithEnvironment(tt.environment).WithFastMode(nil)
+		if state, reason := p.FastMode(tt.model); state != tt.state || reason != tt.reason {
+			t.Errorf("%+v: %s %q", tt, state, reason)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Init struct {
 	SandboxEnabled          bool             `json:"sandbox_enabled"`
 	MessagingSocketPath     string           `json:"messaging_socket_path,omitempty"`
 	FastModeState           string           `json:"fast_mode_state"`
-	FastModeDisabledReason  string           `json:"fast_mode_disabled_reason"`
+	FastModeDisabledReason  string           `json:"fast_mode_disabled_reason,omitempty"`
 	PerTurnEffortActive     bool             `json:"per_turn_effort_active"`
 	UltrathinkAvailable     bool             `json:"ultrathink_available"`
 	UltrathinkTypedRaises   bool             `json:"ultrathink_typed_raises"`

@@ -88,6 +88,7 @@ type RequestParams struct {
 	Temperature       int                `json:"temperature,omitempty"` // set if the model could think but must not
 	ContextManagement *ContextManagement `json:"context_management,omitempty"`
 	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
+	Speed             string             `json:"speed,omitempty"` // "fast" in fast mode
 }
 
 // RequestThinking specifies whether the model may think, and which part of its thinking is shown.

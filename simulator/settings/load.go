@@ -66,16 +66,11 @@ func (o Options) fileLayers() []Layer {
 
 // FileToWrite returns the path of the file that changes of a source's settings are written to, or "" if they cannot be changed.
 func (o Options) FileToWrite(source Source) string {
-	switch source {
-	case SourceUser:
-		return filepath.Join(o.StateDir, "settings.json")
-	case SourceProject:
-		return filepath.Join(o.CWD, ".claude", "settings.json")
-	case SourceLocal:
-		return filepath.Join(cmp.Or(o.LocalRoot, o.CWD), ".claude", "settings.local.json")
-	case SourceFlag, SourceManaged:
-	}
-	return ""
+	return map[Source]string{
+		SourceUser:    filepath.Join(o.StateDir, "settings.json"),
+		SourceProject: filepath.Join(o.CWD, ".claude", "settings.json"),
+		SourceLocal:   filepath.Join(cmp.Or(o.LocalRoot, o.CWD), ".claude", "settings.local.json"),
+	}[source]
 }
 
 func (s *Settings) readAndMergeFile(o Options, file Layer) {
@@ -119,14 +114,12 @@ func (o Options) flagAndHostLayer() (Layer, error) {
 
 // flagValueLayer reads the value of --settings: a JSON object, or else the path of a file.
 func (o Options) flagValueLayer() (Layer, error) {
-	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		if !json.Valid([]byte(value)) {
 			return Layer{}, &FlagError{"Invalid JSON provided to --settings"}
 		}
-		layer.Root, layer.Raw = o.TempDir, []byte(value)
-		return layer, nil
+		return Layer{Source: SourceFlag, Root: o.TempDir, Raw: []byte(value)}, nil
 	}
 	path := o.FlagValue
 	if !filepath.IsAbs(path) {
@@ -140,8 +133,7 @@ func (o Options) flagValueLayer() (Layer, error) {
 	case err != nil:
 		return Layer{}, &FlagError{"Settings file not found: " + path}
 	}
-	layer.Path, layer.Root, layer.Raw = path, filepath.Dir(path), raw
-	return layer, nil
+	return Layer{Source: SourceFlag, Path: path, Root: filepath.Dir(path), Raw: raw}, nil
 }
 
 // validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
@@ -416,30 +408,21 @@ func (o Options) isTrusted() bool {
 // SaveUpdate writes a permission update to a settings file and keeps the rest of the file. rules are the rules of the
 // update as written in settings files.
 func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		raw, err = []byte("{}"), nil
-	}
+	file, err := plainjson.ReadFileOrEmpty(path)
 	if err != nil {
 		return err
-	}
-	file, err := plainjson.Parse(raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	var permissions plainjson.Object
 	if old := file.Get("permissions"); old != nil {
-		if permissions, err = plainjson.Parse(old); err != nil {
-			return fmt.Errorf("%s: permissions: %w", path, err)
-		}
+		permissions, err = plainjson.Parse(old)
 	}
-	if permissions, err = withPermissionUpdate(permissions, u, rules); err != nil {
+	if err == nil {
+		permissions, err = withPermissionUpdate(permissions, u, rules)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: permissions: %w", path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(file.Set("permissions", permissions.Raw()).Indented()+"\n"), 0o644)
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(file.Set("permissions", permissions.Raw()).Indented()+"\n"), 0o644))
 }
 
 func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {

@@ -45,7 +45,7 @@ type InitializeAnswer struct {
 	IDERemoteAutoEnable bool                `json:"ide_rc_auto_enable_gate"`
 
 	FastModeState          string   `json:"fast_mode_state"`
-	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
+	FastModeDisabledReason string   `json:"fast_mode_disabled_reason,omitempty"`
 	SessionState           string   `json:"session_state"`
 	Capabilities           []string `json:"capabilities"`
 }
@@ -96,9 +96,10 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackSendingMode{Kind: env.FeedbackCommandDelivery()},
-		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
+		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL,
 		Capabilities: plan.Profile.HostCapabilities(),
 	}
+	d.FastModeState, d.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if env.UsesAPIKeyDespiteSubscriptionToken() {
 		d.AuthConflict = &AuthConflict{plan.APIKeySource, env.TokenSource}
 	}

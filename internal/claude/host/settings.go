@@ -37,10 +37,7 @@ type hostedSession struct {
 
 // currentSettings returns the settings as they are now. The caller holds h.mu.
 func (h *hostedSession) currentSettings() *settings.Settings {
-	if h.reloaded != nil {
-		return h.reloaded
-	}
-	return &h.session.Plan().Settings.Settings
+	return cmp.Or(h.reloaded, &h.session.Plan().Settings.Settings)
 }
 
 // reloadSettings reads all settings again. The caller holds h.mu.
@@ -124,10 +121,7 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(file.Indented()+"\n"), 0o644); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(file.Indented()+"\n"), 0o644)); err != nil {
 		return err
 	}
 	if style, ok := valuesByName["outputStyle"]; ok {

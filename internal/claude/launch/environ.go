@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -14,15 +15,20 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/settings"
 )
 
 // resolveIdentity returns the identity of the run. planWithScenario must already contain the
 // scenario, and sys must contain the environment variables of the settings.
 func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
+	env.RequestsFastMode = slices.ContainsFunc(planWithScenario.Settings.Layers, func(l settings.Layer) bool {
+		var keys struct{ FastMode bool }
+		return l.Source == settings.SourceFlag && json.Unmarshal(l.Raw, &keys) == nil && keys.FastMode
+	})
 	id := planWithScenario.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithFastModeReasonForAllowedModels(planWithScenario.Settings.AvailableModels)
+	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithFastMode(planWithScenario.Settings.AvailableModels)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
 	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatValueForOlderRustTool
 	id.APIKeySource = "none"

@@ -143,7 +143,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 		},
 		Display: simulator.DisplayOptions{
 			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.IsRepeatable(),
-			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, FastModeDisabledReason: plan.Profile.FastModeDisabledReason(), CompactDelay: plan.Limits.CompactDelay,
+			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
@@ -153,6 +153,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
 	}
+	o.Display.FastModeState, o.Display.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if host := s.servers.requestAnswerer.host; host != nil {
 		o.Main.Prompts = host
 	}

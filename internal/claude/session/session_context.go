@@ -39,6 +39,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnAboutUnknownModel()
 	plan, v := &s.plan, s.tools.servers
 	ev := plan.Profile.Init()
+	ev.FastModeState, ev.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
@@ -330,10 +331,12 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
+	fast, _ := s.plan.Profile.FastMode(name)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.BetaHeaderConditions{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.IsShown(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
+		MillionTokens: len(s.plan.Model.Betas) > 0, FastMode: fast == "on", HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.IsShown(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
+	now.Params.Speed = map[string]string{"on": "fast"}[fast]
 	setThinking(&now.Params, thinking, facts, updates)
 	if level := s.CurrentModel(agentID).Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
