@@ -67,15 +67,13 @@ func isUUID(text string) bool {
 
 func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	f.SessionName = trimAndTruncateSessionName(f.SessionName)
-	if f.SessionID != "" {
-		switch {
-		case (f.Continue || f.WasGiven("resume")) && !f.ForkSession:
-			return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
-		case !isUUID(f.SessionID):
-			return process.Verbatimf("Error: Invalid session ID. Must be a valid UUID.")
-		}
-	}
 	switch {
+	case f.SessionID != "" && (f.Continue || f.WasGiven("resume")) && !f.ForkSession:
+		return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
+	case f.SessionID != "" && !isUUID(f.SessionID):
+		return process.Verbatimf("Error: Invalid session ID. Must be a valid UUID.")
+	case f.WasGiven("tmux") && !f.WasGiven("worktree"):
+		return process.Verbatimf("Error: --tmux requires --worktree")
 	case f.WasGiven("resume") && f.Resume == "" && !f.Interactive:
 		return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
 			"Usage: claude -p --resume <session-id|title>")
