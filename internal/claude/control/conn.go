@@ -25,8 +25,9 @@ type Conn struct {
 	requestsToHost  *outgoingRequests
 	requestsOfHost  *incomingRequests
 	initialConnect  serverConnectPhaseOfInitialize
-	session         Session // set by Serve before it starts reading
-	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by runTurnsUntilNoPrompt
+	session         Session       // set by Serve before it starts reading
+	lastInitialize  chan struct{} // closed when the latest initialize request is answered; used only by the goroutine that reads lines
+	idlePending     bool          // a turn has ended, and the idle state is not reported yet; used only by runTurnsUntilNoPrompt
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].

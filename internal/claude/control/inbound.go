@@ -102,17 +102,12 @@ func guessFrameType(line []byte) string {
 
 // answerOrPostponeRequest handles one request of the host, either immediately or in a goroutine that runs its handler.
 func (p *Conn) answerOrPostponeRequest(ctx context.Context, f incomingFrame) {
-	switch plainjson.DecodeOrZero[struct {
-		Subtype string `json:"subtype"`
-	}](f.Request).Subtype {
-	case "interrupt":
+	switch subtype := decodeRequest(f).Subtype; {
+	case subtype == "interrupt":
 		p.handleInterruptRequest(f)
-		return
-	case "initialize":
+	case subtype == "initialize":
 		p.handleInitializeRequest(ctx, f)
-		return
-	}
-	if !p.postponeUntilInitializeAnswered(f) {
+	case !p.postponeUntilInitializeAnswered(f):
 		p.serveRequest(ctx, f)
 	}
 }
@@ -190,10 +185,14 @@ func (p *Conn) handleInterruptRequest(f incomingFrame) {
 // handleInitializeRequest handles the initialize request. Other requests, except interrupt, wait until it is answered.
 // Turns wait until the host's own servers are connected.
 func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
-	answered := make(chan struct{})
+	answered, previousAnswered := make(chan struct{}), p.lastInitialize
+	p.lastInitialize = answered
 	connectAfterAnswer := func() {}
 	again := p.recordInitializeRequest()
 	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
+		if previousAnswered != nil {
+			<-previousAnswered // closed at the latest when the request is cancelled
+		}
 		g := &InitializeRequest{Request: decodeRequest(f), RepeatedOrLate: again}
 		g.connect = func(connect func(context.Context)) {
 			now := func() { p.connectUntilServerMessage(work, answered, func() { connect(ctx) }) }

@@ -338,9 +338,9 @@ func (d *promptScheduler) takePostponedRequestOrEndInitialize() (postponedReques
 		return f, true
 	}
 	d.initialize.unanswered--
-	d.initialize.answered = true
+	d.initialize.answered = d.initialize.unanswered == 0
 	for _, in := range d.queue.waiting {
-		if in.arrivedDuringInitialize {
+		if d.initialize.answered && in.arrivedDuringInitialize {
 			d.writeEventsOfQueuedPrompt(in)
 		}
 	}
