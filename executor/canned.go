@@ -76,14 +76,14 @@ func Canned(o CannedOptions) Middleware {
 	})
 }
 
-// AbortedResult returns the result of a running call that another prompt aborted.
-func AbortedResult() protocol.ToolResult {
+// AbortedByPromptResult returns the result of a running call that another prompt aborted.
+func AbortedByPromptResult() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// SkippedResult returns the result of a call that did not start, because another prompt came first or because the host
+// NotStartedResult returns the result of a call that did not start, because another prompt came first or because the host
 // that decides about the call has disconnected.
-func SkippedResult() protocol.ToolResult {
+func NotStartedResult() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
@@ -97,14 +97,14 @@ func StoppedResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
 	return r
 }
 
-// RejectedText is the beginning of the result of a call that a person has refused.
-const RejectedText = "The user doesn't want to proceed with this tool use. " +
+// RejectedTextPrefix is the beginning of the result of a call that a person has refused.
+const RejectedTextPrefix = "The user doesn't want to proceed with this tool use. " +
 	"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). "
 
 // InterruptedResult returns the result of a call whose context was cancelled (spec: cli-contract 4.4).
 func InterruptedResult() protocol.ToolResult {
 	return protocol.ToolResult{
-		Content: protocol.Content{Text: RejectedText + "STOP what you are doing and wait for the user to tell you how to proceed."},
+		Content: protocol.Content{Text: RejectedTextPrefix + "STOP what you are doing and wait for the user to tell you how to proceed."},
 		IsError: true, Output: "User rejected tool use", NonExecutionKind: "user-rejected",
 	}
 }

@@ -31,7 +31,7 @@ func TestMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Start(t.Context()); err != nil {
+	if err := m.StartAndWait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close(context.WithoutCancel(t.Context()))

@@ -70,7 +70,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 	if _, ok := x.toolsByCanonicalName[written]; ok {
 		return written, ""
 	}
-	if server, tool, ok := x.splitSlashName(written); ok {
+	if server, tool, ok := x.splitAtServerOrFirstSlash(written); ok {
 		return mcpPrefix + protocol.NormalizeMCPNamePart(server) + "__" + protocol.NormalizeMCPNamePart(tool), ""
 	}
 	return written, ""
@@ -85,8 +85,8 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// splitSlashName splits "server/tool" after a known server, whose name may contain slashes, or else at the first slash.
-func (x *Index) splitSlashName(written string) (server, tool string, ok bool) {
+// splitAtServerOrFirstSlash splits "server/tool" after a known server, whose name may contain slashes, or else at the first slash.
+func (x *Index) splitAtServerOrFirstSlash(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
 			return written[:i], written[i+1:], true

@@ -31,7 +31,7 @@ func connect(t *testing.T, modes ...string) *mcp.Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Start(t.Context()); err != nil {
+	if err := m.StartAndWait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close(context.WithoutCancel(t.Context())) })

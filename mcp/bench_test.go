@@ -63,7 +63,7 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := m.Start(b.Context()); err != nil {
+			if err := m.StartAndWait(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			m.Close(b.Context())
@@ -127,7 +127,7 @@ func BenchmarkHundredServers(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := m.Start(b.Context()); err != nil {
+		if err := m.StartAndWait(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		if n := len(m.Tools()); n != 500 {

@@ -44,7 +44,7 @@ type Progress = connection.Progress
 // Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has IsError
 // set. If ctx is cancelled, the call is cancelled, and the result reports that. Call returns an error only if the tool is
 // unknown or its server is not connected, so that nothing was sent. A stdio server that was lost is started again first.
-func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
+func (m *Manager) Call(ctx context.Context, c CallRequest) (toolResult protocol.ToolResult, notSentErr error) {
 	tool, result, err := m.resolveConnectAndCall(ctx, c)
 	for _, notSent := range []error{ErrUnknownServer, ErrUnknownTool, ErrNotConnected, ErrDisabled, ErrClosed} {
 		if errors.Is(err, notSent) {
@@ -53,7 +53,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	}
 	var res protocol.ToolResult
 	if err != nil {
-		res = failedResult(toolCallErrorText(err))
+		res = shortenedErrorResult(toolCallErrorText(err))
 	} else {
 		res = m.resultConverterFor(tool.Server).Convert(tool, c.ToolUseID, result)
 	}
@@ -158,14 +158,14 @@ func describeCallError(err error, tool calledTool) error {
 // before a tool call. If a background attempt is scheduled, TryReconnect waits for it instead. ok reports whether the tool can be
 // called now. noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same
 // toolUseID share an attempt.
-func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, ok bool) {
+func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, isCallable bool) {
 	_, err := m.Resolve(toolName)
-	failed, ok := errors.AsType[notConnectedError](err)
-	if !ok {
+	failed, isCallable := errors.AsType[notConnectedError](err)
+	if !isCallable {
 		return "", err == nil
 	}
 	s, err := m.findServer(failed.server)
-	if err != nil || !s.isRemote() {
+	if err != nil || !s.isHTTPOrSSE() {
 		return "", false
 	}
 	st, _ := s.statusAndChangeSignal()

@@ -310,7 +310,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		if cfg.Type == typeSDK {
 			cfg.Source = typeSDK
 		}
-		l.addServer(cfg)
+		l.addUnexpandedServer(cfg)
 	}
 }
 
@@ -322,8 +322,8 @@ func (l *configLoader) addError(name string, e *configEntryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
-// addServer adds a server. If there is one of the same name, the new server takes its place in the list.
-func (l *configLoader) addServer(cfg ServerConfig) {
+// addUnexpandedServer adds a server. If there is one of the same name, the new server takes its place in the list.
+func (l *configLoader) addUnexpandedServer(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {

@@ -197,7 +197,7 @@ func TestLongResults(t *testing.T) {
 // TestLongErrors: the middle of a long error is omitted.
 func TestLongErrors(t *testing.T) {
 	for n, want := range map[int]int{11_000: 11_000, 120_000: 10_041} {
-		got := failedResult(strings.Repeat("e", n))
+		got := shortenedErrorResult(strings.Repeat("e", n))
 		if text := got.Content.Text; len(text) != want || n > want && !strings.Contains(text, "\n\n... [110000 characters truncated] ...\n\n") {
 			t.Errorf("%d characters became %d: %.100s", n, len(text), text)
 		}

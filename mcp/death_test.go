@@ -29,7 +29,7 @@ func runClient() int {
 	if err != nil {
 		return 1
 	}
-	if err := m.Start(ctx); err != nil {
+	if err := m.StartAndWait(ctx); err != nil {
 		return 1
 	}
 	fmt.Println(m.Servers()[0].PID)
@@ -171,7 +171,7 @@ func TestServerKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			started := make(chan error, 1)
-			go func() { started <- m.Start(t.Context()) }()
+			go func() { started <- m.StartAndWait(t.Context()) }()
 			pid := func(n int) int {
 				var p int
 				eventually(t, 10*time.Second, func() bool {

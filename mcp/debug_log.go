@@ -122,7 +122,7 @@ func (s *lineWriter) Write(p []byte) (int, error) {
 			continue
 		}
 		if b == '\n' {
-			if text, shown := s.lines.FilterLine(string(s.line)); shown {
+			if text, shown := s.lines.LinePartOutsideKey(string(s.line)); shown {
 				s.log.Printf("stderr: %s", text)
 			}
 			s.line = s.line[:0]

@@ -106,7 +106,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	if d.options.OptionalSchemas {
 		defects = connection.ResultDefectsOptionalSchema
 	}
-	c, err := connection.Dial(lifetime, limit, connection.Options{
+	c, err := connection.DialWithoutHandshake(lifetime, limit, connection.Options{
 		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.goroutines, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
@@ -115,7 +115,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 		return dialResult{err: err}
 	}
 	var got serverLists
-	if err = c.Open(lifetime, limit); err == nil {
+	if err = c.OpenWithHandshake(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.Listing}.fetchListsWithRetries(limit, serverLists{}, nil)
 		// As in the real CLI 2.1.330, a server stays connected even if its process exits now, or lists no tools in time.
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
@@ -215,8 +215,8 @@ type oauthHeadersRenewer struct {
 	client *oauth.Client
 }
 
-// Transport adds proofs of possession to requests if their token requires them.
-func (a oauthHeadersRenewer) Transport(base http.RoundTripper) http.RoundTripper {
+// ProofTransport adds proofs of possession to requests if their token requires them.
+func (a oauthHeadersRenewer) ProofTransport(base http.RoundTripper) http.RoundTripper {
 	return a.client.ProofTransport(base)
 }
 

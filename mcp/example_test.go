@@ -21,7 +21,7 @@ func ExampleManager_Call() {
 		panic(err)
 	}
 	defer m.Close(ctx)
-	if err := m.Start(ctx); err != nil {
+	if err := m.StartAndWait(ctx); err != nil {
 		panic(err)
 	}
 	for _, tool := range m.Tools() {

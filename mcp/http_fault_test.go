@@ -289,7 +289,7 @@ func TestListUnreadable(t *testing.T) {
 	fast := start(t, Options{Servers: cfg, Pauses: Pauses{Reconnect: time.Millisecond}})
 	eventually(t, 20*time.Second, func() bool {
 		st := fast.Servers()[0]
-		return st.WireError == "Connection closed again while reconnecting" && st.State == StateFailed && lists.Load() > 2+1+maxReconnects
+		return st.WireError == "Connection closed again while reconnecting" && st.State == StateFailed && lists.Load() > 2+1+maxReconnectsBeforeFailed
 	}, "not tried in the background")
 	repaired.Store(true)
 	eventually(t, 20*time.Second, func() bool { return fast.Servers()[0].State == StateConnected }, "did not come back")

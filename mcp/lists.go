@@ -83,10 +83,10 @@ type listFetcher struct {
 // reproducible. It tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is
 // empty. Some servers declare no capabilities but have tools. Their tools are fetched too, unless f.listing.DeclaredOnly
 // is set. An error means that the server did not answer the request for its tools, or that ctx has ended.
-func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists, onlyKinds map[connection.ListKind]bool) (serverLists, error) {
-	out := old
+func (f listFetcher) fetchListsWithRetries(ctx context.Context, otherLists serverLists, onlyKinds map[connection.ListKind]bool) (serverLists, error) {
+	out := otherLists
 	out.err = nil
-	out.warnings = maps.Clone(old.warnings)
+	out.warnings = maps.Clone(otherLists.warnings)
 	if out.warnings == nil {
 		out.warnings = map[connection.ListKind][]string{}
 	}
@@ -102,8 +102,8 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists,
 		return !declared || onlyKinds != nil && !onlyKinds[list] || f.listing.ToolsOnly && list != connection.ListTools
 	})
 	for attempt := 0; ; attempt++ {
-		failed, err := f.fetchListsOnce(ctx, pending, &out)
-		if err != nil || len(failed) == 0 || attempt == maxRetries {
+		failed, err := f.fetchListsSequentiallyOnce(ctx, pending, &out)
+		if err != nil || len(failed) == 0 || attempt == maxFirstConnectOrListRetries {
 			return out, err
 		}
 		if !connection.Sleep(ctx, f.pause<<attempt) {
@@ -113,9 +113,9 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists,
 	}
 }
 
-// fetchListsOnce fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
+// fetchListsSequentiallyOnce fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
 // the server did not answer the request for its tools at all.
-func (f listFetcher) fetchListsOnce(ctx context.Context, listKinds []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
+func (f listFetcher) fetchListsSequentiallyOnce(ctx context.Context, listKinds []connection.ListKind, out *serverLists) (failedRetryable []connection.ListKind, lost error) {
 	for _, list := range listKinds {
 		delete(out.warnings, list)
 		items, warning, err := f.conn.List(ctx, list)
@@ -129,7 +129,7 @@ func (f listFetcher) fetchListsOnce(ctx context.Context, listKinds []connection.
 			final := refused && (rpc.Code == connection.CodeMethodNotFound || rpc.Code == connection.CodeInvalidParams) ||
 				failedHTTP && answer.Status < http.StatusInternalServerError
 			if !final {
-				failed = append(failed, list)
+				failedRetryable = append(failedRetryable, list)
 			}
 		}
 		switch list {
@@ -147,7 +147,7 @@ func (f listFetcher) fetchListsOnce(ctx context.Context, listKinds []connection.
 			out.resources = decodeListItemsOrZero(items, func(r *Resource) { r.Server = f.cfg.Name })
 		}
 	}
-	return failed, nil
+	return failedRetryable, nil
 }
 
 // hasServerAnswered reports whether a server answered a request, but not with a usable result.
@@ -193,8 +193,8 @@ func (f listFetcher) replaceToolsByValidOnes(all []json.RawMessage, out *serverL
 	}
 }
 
-// maxRetries is the number of retries of a first connect or a list request.
-const maxRetries = 3
+// maxFirstConnectOrListRetries is the number of retries of a first connect or a list request.
+const maxFirstConnectOrListRetries = 3
 
 // parseTool reads one tool definition, which the caller has checked against its schema.
 func parseTool(cfg ServerConfig, serverTitle string, definition json.RawMessage) (t protocol.Tool, problem string) {

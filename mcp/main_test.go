@@ -77,7 +77,7 @@ func start(tb testing.TB, o Options) *Manager {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := m.Start(tb.Context()); err != nil {
+	if err := m.StartAndWait(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	var pids []int

@@ -48,10 +48,10 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Start connects all servers in parallel. It returns when each server is connected or has failed, but at the latest after
+// StartAndWait connects all servers in parallel. It returns when each server is connected or has failed, but at the latest after
 // ConnectTimeout. The others continue in the background. A failed server is not an error of Start; see Servers. ctx limits only
 // how long Start waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
-func (m *Manager) Start(ctx context.Context) error {
+func (m *Manager) StartAndWait(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
 		m.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	return m.waitUntilSettled(ctx, servers)
 }
 
-// Settle waits, as [Manager.Start] does, for servers that are connecting now.
+// Settle waits, as [Manager.StartAndWait] does, for servers that are connecting now.
 func (m *Manager) Settle(ctx context.Context) error { return m.waitUntilSettled(ctx, m.allServers()) }
 
 // startServerLoopLocked starts the goroutine of a server; the caller holds m.mu.
@@ -79,7 +79,7 @@ func (m *Manager) waitUntilSettled(ctx context.Context, servers []*server) error
 	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+extraWaitAfterConnectTimeout)
 	defer stop()
 	for _, s := range servers {
-		if _, err := s.waitSettled(limit); err != nil && ctx.Err() != nil {
+		if _, err := s.waitWhileConnecting(limit); err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -166,7 +166,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err := s.sendStateChange(ctx, stateChange{target: StateConnected}); err != nil {
 		return err
 	}
-	st, err := s.waitSettled(ctx)
+	st, err := s.waitWhileConnecting(ctx)
 	if err == nil && st.state != StateConnected {
 		err = errors.New(st.connectError)
 	}
@@ -324,11 +324,11 @@ func (m *Manager) HiddenTools() []ShadowedTool {
 // Resolve finds a tool by its canonical name (mcp__server__tool), by "server/tool" in raw names, or by its raw name
 // alone; if several servers have such a tool, the first in config order is used. The error is one of ErrUnknownServer,
 // ErrUnknownTool, ErrNotConnected and ErrDisabled.
-func (m *Manager) Resolve(name string) (protocol.Tool, error) {
-	if t, ok := m.currentToolCatalogue().findTool(name); ok {
+func (m *Manager) Resolve(canonicalOrRawName string) (protocol.Tool, error) {
+	if t, ok := m.currentToolCatalogue().findTool(canonicalOrRawName); ok {
 		return t, nil
 	}
-	return protocol.Tool{}, unresolvedToolError(name, m.allServers())
+	return protocol.Tool{}, unresolvedToolError(canonicalOrRawName, m.allServers())
 }
 
 // ToolsAfterPendingListUpdates is like [Manager.Tools], but first waits briefly for changed lists.
@@ -418,5 +418,5 @@ func (m *Manager) Logout(server string) error {
 	if err != nil {
 		return err
 	}
-	return s.cfg.Expand(m.options).OAuthClient(m.options).Logout()
+	return s.cfg.Expand(m.options).OAuthClient(m.options).ForgetTokensAndRegistration()
 }

@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
 	tries := func() int { return strings.Count(debug.String(), "failed: ") }
-	eventually(t, 5*time.Second, func() bool { return tries() == 1+maxRetries }, "%d tries", tries())
+	eventually(t, 5*time.Second, func() bool { return tries() == 1+maxFirstConnectOrListRetries }, "%d tries", tries())
 }
 
 // TestHeadersHelper: the helper's headers override the configured ones. It runs at each connect and once more for a

@@ -57,7 +57,7 @@ type resultConverter struct {
 func (v resultConverter) Convert(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
-		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
+		return shortenedErrorResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
 	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.isModern {
 		text, isText := plainjson.StringValue(old)
@@ -71,7 +71,7 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 		check = connection.ToolResultDefectsInModernVersion
 	}
 	if defects := check(result); defects != "" {
-		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
+		return shortenedErrorResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
 	}
 	var items []json.RawMessage
 	_ = json.Unmarshal(r.Content, &items) // it may be absent
@@ -86,12 +86,12 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 		if structured := nilIfNull(r.StructuredContent); text == "" && structured != nil {
 			text = string(plainjson.Compact(structured))
 		}
-		failed := failedResult(cmp.Or(text, "Unknown error"))
+		failed := shortenedErrorResult(cmp.Or(text, "Unknown error"))
 		failed.UnsentSchema = tool.InputSchema
 		return failed
 	}
 	if defect := tool.outputSchemaViolation(r.StructuredContent); defect != "" {
-		return failedResult(defect)
+		return shortenedErrorResult(defect)
 	}
 	return v.saveOrReplaceIfTooLong(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
@@ -126,7 +126,7 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 	return r
 }
 
-func failedResult(text string) protocol.ToolResult {
+func shortenedErrorResult(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > maxErrorRunes {
 		const half = shownErrorRunes / 2
 		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s", string(runes[:half]), len(runes)-shownErrorRunes, string(runes[len(runes)-half:]))
@@ -197,7 +197,7 @@ func (v resultConverter) saveAndReplaceByRefusal(tool protocol.Tool, r protocol.
 }
 
 // saveTextFile stores a text and returns its path; "" means not stored.
-func (v resultConverter) saveTextFile(tool protocol.Tool, name, text string) string {
+func (v resultConverter) saveTextFile(tool protocol.Tool, name, text string) (path string) {
 	if v.Files == nil {
 		return ""
 	}
@@ -347,7 +347,7 @@ func (b *blockBuilder) addBinaryNote(label, mime, data string) {
 }
 
 // saveBlobFile stores base64 data as a file and returns the path; "" means not stored.
-func (b *blockBuilder) saveBlobFile(mime, data string) string {
+func (b *blockBuilder) saveBlobFile(mime, data string) (savedPath string) {
 	if b.files == nil {
 		return ""
 	}

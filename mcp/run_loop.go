@@ -89,7 +89,7 @@ func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requeste
 	case StateConnected:
 		if l.conn == nil && l.dialResults == nil {
 			if requested.singleAttempt {
-				l.firstConnectRetries = maxRetries
+				l.firstConnectRetries = maxFirstConnectOrListRetries
 			} else {
 				l.reconnectAttempts, l.firstConnectRetries = 0, 0
 			}
@@ -149,7 +149,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleLostConnection(ctx)
 		return
 	}
-	l.resubscribe(ctx, r.conn)
+	l.resubscribeInBackground(ctx, r.conn)
 }
 
 func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
@@ -157,7 +157,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	if !errors.As(dialErr, &d) {
 		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr), CLICode: connection.ErrorCode(dialErr)}
 	}
-	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnects && !d.NeedsAuth {
+	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnectsBeforeFailed && !d.NeedsAuth {
 		l.scheduleReconnect()
 		l.updateStatus(func(st *status) {
 			st.state, st.attempt, st.connectError, st.cliErrorText, st.cliErrorCode = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText, d.CLICode
@@ -170,9 +170,9 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	} else {
 		l.reconnectAttempts = 0
 	}
-	isRetried := d.IsTransient && !wasConnected && l.firstConnectRetries < maxRetries
+	isRetried := d.IsTransient && !wasConnected && l.firstConnectRetries < maxFirstConnectOrListRetries
 	if isRetried {
-		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.firstConnectRetries])
+		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauseFactors[l.firstConnectRetries])
 		l.firstConnectRetries++
 	}
 	l.updateStatus(func(st *status) {
@@ -182,18 +182,18 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		switch {
 		case d.NeedsAuth:
 			st.state = StateNeedsAuth
-		case wasConnected && !l.isRemote():
+		case wasConnected && !l.isHTTPOrSSE():
 			st.state = StateLost
 		}
 	})
 }
 
-// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry]. With the default of
+// connectPauseFactors are the pauses before a first connect is retried, as multiples of [Pauses.Retry]. With the default of
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
-var connectPauses = [maxRetries]time.Duration{2, 6, 16} // never changed
+var connectPauseFactors = [maxFirstConnectOrListRetries]time.Duration{2, 6, 16} // never changed
 
-// maxReconnects is the number of attempts to reconnect before a server counts as failed. After a temporary error, they go on.
-const maxReconnects = 5
+// maxReconnectsBeforeFailed is the number of attempts to reconnect before a server counts as failed. After a temporary error, they go on.
+const maxReconnectsBeforeFailed = 5
 
 // reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around
 // 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. The result is the mean value.
@@ -202,10 +202,10 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	switch {
 	case attempts == 0:
 		return 0
-	case attempts < maxReconnects:
+	case attempts < maxReconnectsBeforeFailed:
 		return unit << (attempts - 1)
 	}
-	return unit * time.Duration(shortest+min(first<<min(attempts-maxReconnects, 10), longest)) / 2
+	return unit * time.Duration(shortest+min(first<<min(attempts-maxReconnectsBeforeFailed, 10), longest)) / 2
 }
 
 func (l *connectionLoop) scheduleReconnect() {
@@ -242,12 +242,12 @@ func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 		wasUsed = true
 	default:
 	}
-	if l.reconnectAttempts > 0 && l.isRemote() && !wasUsed {
+	if l.reconnectAttempts > 0 && l.isHTTPOrSSE() && !wasUsed {
 		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, CLIText: connection.ClosedAgainText, IsTransient: true, IsLossAfterHandshake: true})
 		return
 	}
 	l.reconnectAttempts = 0
-	if auto := l.cfg.AutoReconnect; auto == nil && l.isRemote() || auto != nil && *auto {
+	if auto := l.cfg.AutoReconnect; auto == nil && l.isHTTPOrSSE() || auto != nil && *auto {
 		l.reconnectAttempts = 1
 		l.startConnectAttempt(ctx)
 		return
@@ -339,8 +339,8 @@ func (l *connectionLoop) applyRefresh(r refreshResult) {
 
 const minPauseBetweenListRefreshes = 100 * time.Millisecond
 
-// resubscribe renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
-func (l *connectionLoop) resubscribe(ctx context.Context, c *connection.Conn) {
+// resubscribeInBackground renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
+func (l *connectionLoop) resubscribeInBackground(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.subscriptions))
 	l.mu.Unlock()

@@ -54,7 +54,7 @@ func TestBackoff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Start(t.Context()); err != nil {
+		if err := m.StartAndWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		lose := func() {
@@ -145,7 +145,7 @@ func TestConnectTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if err := m.Start(t.Context()); err != nil {
+		if err := m.StartAndWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if st, took := m.Servers()[0], time.Since(began); st.State != StateFailed || st.Error != "connection timed out after 30000ms (MCP_TIMEOUT)" || took != 30*time.Second {
@@ -165,7 +165,7 @@ func TestClosed(t *testing.T) {
 		}
 	}
 	for name, act := range map[string]func() error{
-		"Start":        func() error { return m.Start(t.Context()) },
+		"Start":        func() error { return m.StartAndWait(t.Context()) },
 		"Call":         func() error { _, err := m.Call(t.Context(), CallRequest{Tool: "foo"}); return err },
 		"CallRaw":      func() error { _, err := m.CallRaw(t.Context(), CallRequest{Tool: "s/foo"}); return err },
 		"Connect":      func() error { return m.Connect(t.Context(), "s") },
@@ -216,7 +216,7 @@ func TestLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Start(t.Context()); err != nil {
+		if err := m.StartAndWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for input, want := range map[string]time.Duration{`{}`: 10 * time.Second, `{"chatty":true}`: time.Minute} {
@@ -247,7 +247,7 @@ func TestRequestLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Start(t.Context()); err != nil {
+		if err := m.StartAndWait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, test := range []struct {

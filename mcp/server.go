@@ -196,7 +196,7 @@ func (s *server) waitForStatus(ctx context.Context, isReached func(st status) bo
 	}
 }
 
-func (s *server) waitSettled(ctx context.Context) (status, error) {
+func (s *server) waitWhileConnecting(ctx context.Context) (status, error) {
 	return s.waitForStatus(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
@@ -213,7 +213,7 @@ func (s *server) sendStateChange(ctx context.Context, r stateChange) error {
 	}
 }
 
-func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
+func (s *server) isHTTPOrSSE() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 func (s *server) connectTimeout() time.Duration {
 	return positiveOr(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
@@ -228,7 +228,7 @@ func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.
 	case st.state == StateLost, st.state == StateConnected && st.conn == nil:
 		st, err = s.connectOnceAndWait(ctx)
 	case st.state == StateConnecting:
-		st, err = s.waitSettled(ctx)
+		st, err = s.waitWhileConnecting(ctx)
 	}
 	switch {
 	case err != nil:
@@ -245,7 +245,7 @@ func (s *server) connectOnceAndWait(ctx context.Context) (status, error) {
 	if err := s.sendStateChange(ctx, stateChange{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
-	return s.waitSettled(ctx)
+	return s.waitWhileConnecting(ctx)
 }
 
 // callConnectAttempt records the latest attempt to connect a failed server that was made because a tool was called.
@@ -303,7 +303,7 @@ func (s *server) statusReport(configuredBy string) ServerStatus {
 		Warnings: slices.Concat(st.lists.toolPromptAndResourceWarnings(), st.warnings),
 	}
 	if st.lists.err != nil {
-		out.ToolsError = strings.TrimPrefix(st.lists.err.Error(), connection.MalformedResultText)
+		out.ToolsError = strings.TrimPrefix(st.lists.err.Error(), connection.MalformedResultTextPrefix)
 	}
 	if st.conn != nil {
 		out.PID = st.conn.PID()

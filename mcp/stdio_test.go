@@ -416,7 +416,7 @@ func TestStubborn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go m.Start(t.Context())
+	go m.StartAndWait(t.Context())
 	eventually(t, time.Second, func() bool { return m.Servers()[0].State == StateConnecting }, "not connecting")
 	before = time.Now()
 	m.Close(t.Context())

@@ -54,13 +54,13 @@ func (c *toolCatalogue) logHiddenTools(before *toolCatalogue, debug *sharedDebug
 }
 
 // findTool finds a tool by its canonical name, by "server/tool" (raw names), or by its raw name; the first match wins.
-func (c *toolCatalogue) findTool(name string) (protocol.Tool, bool) {
-	if i, ok := c.byName[name]; ok {
+func (c *toolCatalogue) findTool(canonicalOrRawName string) (protocol.Tool, bool) {
+	if i, ok := c.byName[canonicalOrRawName]; ok {
 		return c.tools[i], true
 	}
-	i := slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.Server+"/"+t.RawName == name })
+	i := slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.Server+"/"+t.RawName == canonicalOrRawName })
 	if i < 0 {
-		i = slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.RawName == name })
+		i = slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.RawName == canonicalOrRawName })
 	}
 	if i < 0 {
 		return protocol.Tool{}, false

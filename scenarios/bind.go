@@ -11,20 +11,20 @@ import (
 )
 
 // BindValue reads a pattern and checks that it has exactly the keys of its type.
-func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
-	if patternValue.Kind == diag.KindString {
-		binding.Hintf(patternValue, fmt.Sprintf("write { type = \"contains\", text = %q }", patternValue.Text), "a pattern must be a table, not a string")
+func (p *Pattern) BindValue(patternTable diag.Value, binding *diag.Binding) {
+	if patternTable.Kind == diag.KindString {
+		binding.Hintf(patternTable, fmt.Sprintf("write { type = \"contains\", text = %q }", patternTable.Text), "a pattern must be a table, not a string")
 		return
 	}
-	if p.bindTypeAndText(patternValue) {
+	if p.bindIfOnlyTypeAndText(patternTable) {
 		return
 	}
-	if kind, _ := patternValue.Field("type"); kind.Text == string(PatternNot) {
-		bindNot(p, patternValue, binding)
+	if kind, _ := patternTable.Field("type"); kind.Text == string(PatternNot) {
+		bindNot(p, patternTable, binding)
 		return
 	}
 	type plain Pattern
-	binding.BindInto(patternValue, (*plain)(p))
+	binding.BindInto(patternTable, (*plain)(p))
 	var keys []string
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -37,12 +37,12 @@ func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
 	default:
 		return // already reported
 	}
-	reportMissingOrForeignKeys(patternValue, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
+	reportMissingOrForeignKeys(patternTable, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
-// bindTypeAndText reads the most common form of a pattern, a type and its text, and reports whether v has that form.
+// bindIfOnlyTypeAndText reads the most common form of a pattern, a type and its text, and reports whether v has that form.
 // It avoids reflection, because scenarios may have thousands of patterns.
-func (p *Pattern) bindTypeAndText(v diag.Value) bool {
+func (p *Pattern) bindIfOnlyTypeAndText(v diag.Value) bool {
 	if v.Kind != diag.KindTable {
 		return false
 	}
@@ -115,13 +115,13 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a step and checks that `blocks` is not combined with other content.
-func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
+func (s *Step) BindValue(stepTable diag.Value, b *diag.Binding) {
 	type plain Step
-	b.BindInto(v, (*plain)(s))
-	if _, ok := v.Field("blocks"); !ok {
+	b.BindInto(stepTable, (*plain)(s))
+	if _, ok := stepTable.Field("blocks"); !ok {
 		return
 	}
-	for _, f := range v.Fields() {
+	for _, f := range stepTable.Fields() {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
 			b.KeyHintf(f, "move this key into one of the blocks", "`%s` cannot be combined with `blocks`", f.Key)
 		}
@@ -129,19 +129,19 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a frame and checks that it has exactly one kind of content.
-func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
+func (f *Frame) BindValue(frameTable diag.Value, b *diag.Binding) {
 	type plain Frame
-	b.BindInto(v, (*plain)(f))
+	b.BindInto(frameTable, (*plain)(f))
 	n := 0
 	for _, key := range []string{"json", "line", "stderr"} {
-		if _, ok := v.Field(key); ok {
+		if _, ok := frameTable.Field(key); ok {
 			n++
 		}
 	}
 	if n != 1 {
-		b.Errorf(v, "a frame needs exactly one of `json`, `line` and `stderr`")
+		b.Errorf(frameTable, "a frame needs exactly one of `json`, `line` and `stderr`")
 	}
-	if at, ok := v.Field("json"); ok && !hasTypeKey(f.JSON) {
+	if at, ok := frameTable.Field("json"); ok && !hasTypeKey(f.JSON) {
 		b.Errorf(at, "`json` must be an object with a `type`")
 	}
 }
@@ -197,11 +197,11 @@ func toolCallKeys() []string {
 }
 
 // BindValue reads the pace of a stream. It rejects speeds above 0 but below 0.001 tokens per second.
-func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
+func (s *Stream) BindValue(paceTable diag.Value, b *diag.Binding) {
 	type plain Stream
-	b.BindInto(v, (*plain)(s))
+	b.BindInto(paceTable, (*plain)(s))
 	const slowest = 0.001
-	if at, _ := v.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
+	if at, _ := paceTable.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
 		b.Errorf(at, "`tokens_per_second` must be 0 (as fast as possible) or at least %v", slowest)
 	}
 }
@@ -218,32 +218,32 @@ func (k *Block) bindServerToolResult(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads the name of a unit or a number of characters.
-func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
-	switch v.Kind {
+func (c *Chunk) BindValue(unitOrCharacterCount diag.Value, b *diag.Binding) {
+	switch unitOrCharacterCount.Kind {
 	case diag.KindInt:
-		if n, err := strconv.Atoi(v.Text); err == nil && n > 0 {
+		if n, err := strconv.Atoi(unitOrCharacterCount.Text); err == nil && n > 0 {
 			c.Size = n
 			return
 		}
 	case diag.KindString:
-		switch v.Text {
+		switch unitOrCharacterCount.Text {
 		case "word", "token", "line":
-			c.Unit = v.Text
+			c.Unit = unitOrCharacterCount.Text
 			return
 		}
 	default:
 	}
-	b.Errorf(v, "`chunk` must be \"word\", \"token\", \"line\" or a number of characters above 0")
+	b.Errorf(unitOrCharacterCount, "`chunk` must be \"word\", \"token\", \"line\" or a number of characters above 0")
 }
 
 // BindValue reads a number, or text such as ">=2" or "<=3".
-func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
-	text := strings.TrimSpace(v.Text)
+func (t *Times) BindValue(countOrComparison diag.Value, b *diag.Binding) {
+	text := strings.TrimSpace(countOrComparison.Text)
 	number := strings.TrimLeft(text, "<>=≤≥")
 	sign := strings.TrimSuffix(text, number)
 	n, err := strconv.Atoi(strings.TrimSpace(number))
-	if (v.Kind != diag.KindInt && v.Kind != diag.KindString) || err != nil || n < 0 || !slices.Contains([]string{"", ">=", "≥", "<=", "≤"}, sign) {
-		b.Errorf(v, "`times` must be an integer, or text such as \">=2\" or \"<=3\"")
+	if (countOrComparison.Kind != diag.KindInt && countOrComparison.Kind != diag.KindString) || err != nil || n < 0 || !slices.Contains([]string{"", ">=", "≥", "<=", "≤"}, sign) {
+		b.Errorf(countOrComparison, "`times` must be an integer, or text such as \">=2\" or \"<=3\"")
 		return
 	}
 	t.Min, t.Max = n, n
@@ -269,15 +269,15 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
 
 // BindValue reads an answer and checks that it has a text or an error, but not both.
-func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
+func (a *Sampling) BindValue(samplingTable diag.Value, b *diag.Binding) {
 	type plain Sampling
-	b.BindInto(v, (*plain)(a))
-	_, text := v.Field("text")
-	failure, refused := v.Field("error")
+	b.BindInto(samplingTable, (*plain)(a))
+	_, text := samplingTable.Field("text")
+	failure, refused := samplingTable.Field("error")
 	switch {
 	case text && refused:
 		b.Errorf(failure, "cannot set both `text` and `error` in one answer")
 	case !text && !refused:
-		b.Errorf(v, "an answer needs `text` or `error`")
+		b.Errorf(samplingTable, "an answer needs `text` or `error`")
 	}
 }

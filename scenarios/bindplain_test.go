@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// TestBindPlain checks that bindTypeAndText accepts only the simple form, with the same result as the general code (D2).
+// TestBindPlain checks that bindIfOnlyTypeAndText accepts only the simple form, with the same result as the general code (D2).
 func TestBindPlain(t *testing.T) {
 	for src, plain := range map[string]bool{
 		`type = "exact", text = "a"`: true, `type = "contains", text = ""`: true, `type = "regex", pattern = "a+"`: true, `type = "glob", pattern = "*"`: true,
@@ -18,7 +18,7 @@ func TestBindPlain(t *testing.T) {
 		ix := diag.IndexTOML("p.toml", []byte("p = { "+src+" }\n"))
 		v, _ := ix.Root().Field("p")
 		var quick Pattern
-		if got := quick.bindTypeAndText(v); got != plain {
+		if got := quick.bindIfOnlyTypeAndText(v); got != plain {
 			t.Errorf("%s: %v", src, got)
 			continue
 		}

@@ -51,13 +51,13 @@ type Breakpoint struct {
 
 // The phases and actions of a [Breakpoint].
 const (
-	BreakBefore   = "before"
-	BreakAfter    = "after"
-	BreakContinue = "continue"
-	BreakModify   = "modify"
-	BreakSkip     = "skip"
-	BreakFail     = "fail"
-	BreakReplace  = "replace"
+	BreakBefore      = "before"
+	BreakAfter       = "after"
+	BreakContinue    = "continue"
+	BreakModify      = "modify"
+	BreakSkip        = "skip"
+	BreakFail        = "fail"
+	BreakReplaceTool = "replace"
 )
 
 // BindValue reads a breakpoint and checks that it has exactly the keys of its action.
@@ -69,7 +69,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	switch {
 	case k.Phase != BreakBefore && k.Phase != BreakAfter:
 		return
-	case k.Phase == BreakAfter && (k.Action == BreakSkip || k.Action == BreakReplace):
+	case k.Phase == BreakAfter && (k.Action == BreakSkip || k.Action == BreakReplaceTool):
 		action, _ := v.Field("action")
 		b.Hintf(action, "use continue, modify or fail", "`%s` is not possible after the call: the tool has already run", k.Action)
 		return
@@ -79,7 +79,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 		needs = "result"
 	case k.Action == BreakFail:
 		needs = "message"
-	case k.Action == BreakReplace:
+	case k.Action == BreakReplaceTool:
 		needs = "replacement"
 	case k.Action != BreakContinue:
 		return

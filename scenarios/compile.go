@@ -96,7 +96,7 @@ func canonicalPermissionMode(anySpelling string) (realCLISpelling string, isKnow
 
 func (c *scenarioCompiler) compileRule(r *Rule, i int) {
 	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePatternAtKey(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
-	r.groups = sortAndJoinGroupNames(r.match.GroupNames())
+	r.groups = sortAndSpaceJoinGroupNames(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
 		c.WithPathExtendedBy("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
@@ -108,7 +108,7 @@ func (c *scenarioCompiler) compileRule(r *Rule, i int) {
 		c.Path = append(c.Path, "turns", t)
 		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePatternAtKey(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
-		turn.groups = sortAndJoinGroupNames(names)
+		turn.groups = sortAndSpaceJoinGroupNames(names)
 		c.Groups = turn.groups
 		c.compileAnswer(turn.When, turn.Response, turn.Failure)
 		c.Path = c.Path[:len(c.Path)-2]
@@ -363,7 +363,7 @@ func (c *scenarioCompiler) compileSamplingRule(a *Sampling, index int) {
 	if a.Pattern != nil {
 		a.match = c.compilePatternAtKey(a.Pattern, "pattern")
 	}
-	a.groups = sortAndJoinGroupNames(a.match.GroupNames())
+	a.groups = sortAndSpaceJoinGroupNames(a.match.GroupNames())
 	c.Groups = a.groups
 	c.WithPathExtendedBy("text", func() { c.CompileTemplate(a.Text) })
 	c.WithPathExtendedBy("error", func() { c.CompileTemplate(a.Error) })

@@ -272,7 +272,7 @@ func (e *Engine) reserveMatchInRun(r Request, rule int) (bool, error) {
 
 // takeExpectedTurn returns the expected turn of the active sequence if the prompt matches it, and advances the sequence;
 // otherwise it returns nil.
-func (e *Engine) takeExpectedTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
+func (e *Engine) takeExpectedTurn(ctx context.Context, r Request, vars map[string]any) (matched *matchedRule, err error) {
 	at := *e.activeSequence
 	turns := e.scenario.Responses[at.rule].Turns
 	turn := &turns[at.nextTurn]

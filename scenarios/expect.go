@@ -179,7 +179,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 		if x.MCP == nil || !x.MCP.expectsNotification() {
 			continue
 		}
-		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesToolOrServerName(name, x.MCP.Server) }) {
+		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesRawOrCanonicalName(name, x.MCP.Server) }) {
 			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
-		return none && x.MCP != nil && !x.MCP.expectsNotification() && matchesToolOrServerName(name, x.MCP.Server)
+		return none && x.MCP != nil && !x.MCP.expectsNotification() && matchesRawOrCanonicalName(name, x.MCP.Server)
 	})
 }
 
@@ -209,11 +209,11 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	return unused
 }
 
-// RuleAt returns the rule that contains a line of a file: the last rule that begins at or before
+// RuleAtLine returns the rule that contains a line of a file: the last rule that begins at or before
 // the line. It returns the zero value if no rule begins there.
-func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
+func (s *Scenario) RuleAtLine(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
-		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && maySameFile(at.File, file) {
+		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && haveSameBaseName(at.File, file) {
 			found = RuleRef{Name: ruleName(i), File: at.File, Line: at.Line}
 		}
 	}
@@ -225,7 +225,7 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 }
 
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
-	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && maySameFile(r.File, at.File) })
+	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && haveSameBaseName(r.File, at.File) })
 }
 
 // checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If
@@ -248,8 +248,8 @@ func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (result
 	return results
 }
 
-// maySameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
-func maySameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
+// haveSameBaseName reports whether two names may denote the same file. It compares base names, because one may be relative.
+func haveSameBaseName(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
 // findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes one.
 func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, eventDescription string) {
@@ -263,7 +263,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.subject()
 	case x.Request != nil:
 		eventIndexes = indexesWhere(seen.requests, func(r ObservedModelRequest) bool {
-			return x.Request.Model == "" || globMatches(x.Request.Model, r.Model)
+			return x.Request.Model == "" || globMatchesWholeText(x.Request.Model, r.Model)
 		})
 		if eventDescription = "a request to the model"; x.Request.Model != "" {
 			eventDescription += " " + x.Request.Model
@@ -272,7 +272,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 	case x.OAuth != nil:
 		return indexesWhere(seen.OAuthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
 	case x.Otel != "":
-		return indexesWhere(seen.Telemetry, func(name string) bool { return globMatches(x.Otel, name) }), "telemetry with the name " + x.Otel
+		return indexesWhere(seen.Telemetry, func(name string) bool { return globMatchesWholeText(x.Otel, name) }), "telemetry with the name " + x.Otel
 	case x.Exit != nil:
 		return indexesWhere(seen.ExitCodes, func(code int) bool { return code == *x.Exit }), "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Screen != "":
@@ -284,7 +284,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 			return (x.Screen == s.State || x.Screen == s.State+"/"+s.Kind) && (x.Answered == "" || x.Answered == s.Answer)
 		}), eventDescription
 	case x.Rule != nil:
-		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && maySameFile(r.File, x.at.File) })
+		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && haveSameBaseName(r.File, x.at.File) })
 		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	eventDescription = "a call to " + x.Tool
@@ -310,10 +310,10 @@ func indexesWhere[T any](list []T, condition func(T) bool) []int {
 	return hits
 }
 
-// matchesToolOrServerName reports whether a glob matches the name of a tool or a server. The glob may contain
+// matchesRawOrCanonicalName reports whether a glob matches the name of a tool or a server. The glob may contain
 // characters that are replaced in canonical names: the glob "my.server" matches the name my_server.
-func matchesToolOrServerName(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, punctuationKeptInToolNameGlobs), name)
+func matchesRawOrCanonicalName(name, glob string) bool {
+	return globMatchesWholeText(glob, name) || globMatchesWholeText(canonicalToolPart(glob, punctuationKeptInToolNameGlobs), name)
 }
 
 // describeExceededLimit describes the first limit that the matching requests exceed. It returns "" if they exceed no limit.
@@ -394,7 +394,7 @@ func (x *Expectation) explainNearestCall(calls []observedCall) string {
 
 // decodeJSONWithExactNumbers decodes JSON and keeps numbers as text. It returns nil for invalid JSON.
 func decodeJSONWithExactNumbers(raw json.RawMessage) (decodedOrNil any) {
-	v, _ := plainjson.Decode(raw)
+	v, _ := plainjson.DecodeFirstValue(raw)
 	return v
 }
 

@@ -12,7 +12,7 @@ import (
 // matchesCall reports whether the expectation matches the server and the tool in c.name, which has the form "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
-	return matchesToolOrServerName(server, m.Server) && (m.Tool == "" || matchesToolOrServerName(tool, m.Tool))
+	return matchesRawOrCanonicalName(server, m.Server) && (m.Tool == "" || matchesRawOrCanonicalName(tool, m.Tool))
 }
 
 func (m *ExpectMCP) expectsNotification() bool {
@@ -20,13 +20,13 @@ func (m *ExpectMCP) expectsNotification() bool {
 }
 
 func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
-	if !matchesToolOrServerName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
+	if !matchesRawOrCanonicalName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
 	}
 	if m.Progress != "" {
-		return (m.Tool == "" || matchesToolOrServerName(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
+		return (m.Tool == "" || matchesRawOrCanonicalName(n.Tool, m.Tool)) && globMatchesWholeText(m.Progress, n.Text)
 	}
-	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
+	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatchesWholeText(m.Log, n.Text))
 }
 
 func (m *ExpectMCP) subject() string {
@@ -52,7 +52,7 @@ func (m *ExpectMCP) describeOtherNotificationsOfServer(observedNotifications []O
 	const most = 3
 	var texts []string
 	for _, n := range observedNotifications {
-		if text := strconv.Quote(n.Text); matchesToolOrServerName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
+		if text := strconv.Quote(n.Text); matchesRawOrCanonicalName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
 			texts = append(texts, text)
 		}
 	}
@@ -70,7 +70,7 @@ type ObservedOAuthRequest struct {
 }
 
 func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
-	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
+	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatchesWholeText(x.Client, r.Client)) &&
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
 
@@ -100,8 +100,8 @@ func (x *ExpectOAuth) listObservedRequests(seen []ObservedOAuthRequest) string {
 	return "; there were " + strings.Join(others, ", ")
 }
 
-// globMatches reports whether a glob matches a text. An invalid glob matches nothing; the compiler has reported it.
-func globMatches(glob, text string) bool {
+// globMatchesWholeText reports whether a glob matches a text. An invalid glob matches nothing; the compiler has reported it.
+func globMatchesWholeText(glob, text string) bool {
 	g, err := match.Glob(glob)
 	if err != nil {
 		return false

@@ -99,20 +99,20 @@ func failureTypeSpecs() map[FailureType]failureTypeSpec {
 }
 
 // BindValue reads a failure and checks that it has exactly the keys of its type.
-func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
+func (f *Failure) BindValue(failureTable diag.Value, b *diag.Binding) {
 	type plain Failure
-	b.BindInto(v, (*plain)(f))
+	b.BindInto(failureTable, (*plain)(f))
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
 	kind := failureTypeSpecs()[f.Type]
-	reportMissingOrForeignKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
+	reportMissingOrForeignKeys(failureTable, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
 	case FailServerError:
 		f.Status = cmp.Or(f.Status, 500)
-		if status, _ := v.Field("status"); f.Status < 500 {
+		if status, _ := failureTable.Field("status"); f.Status < 500 {
 			b.Errorf(status, "`status` of a server_error must be 500 to 599; use `api_error` for other statuses")
 		}
 	case FailPartialResponse:
@@ -120,8 +120,8 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 			f.Times = 1
 		}
 	case FailCrash:
-		_, code := v.Field("exit_code")
-		if signal, ok := v.Field("signal"); ok && code {
+		_, code := failureTable.Field("exit_code")
+		if signal, ok := failureTable.Field("signal"); ok && code {
 			b.Errorf(signal, "cannot set both `exit_code` and `signal` in one crash")
 		}
 		if !code && f.Signal == "" {
@@ -167,8 +167,8 @@ func FailureByName(name string) *Failure {
 	return &known.valuesForFailureOption
 }
 
-// IsStreamFault reports whether claudeless serve simulates the fault by changing the streamed messages of the API.
-func IsStreamFault(name string) bool {
+// ChangesStreamedMessages reports whether claudeless serve simulates the fault by changing the streamed messages of the API.
+func ChangesStreamedMessages(name string) bool {
 	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }
 
@@ -178,8 +178,8 @@ type APIError struct {
 	Type, Message string // type and message of the error in the body
 }
 
-// ErrorCode returns the error code in the details of the API's error, or "" if the failure has none.
-func (f *Failure) ErrorCode() string {
+// APIErrorDetailCode returns the error code in the details of the API's error, or "" if the failure has none.
+func (f *Failure) APIErrorDetailCode() string {
 	return map[FailureType]string{FailSpendLimit: "enforced_spend_limit_reached"}[f.Type]
 }
 

@@ -66,7 +66,7 @@ func (s *shadowedRuleFinder) findShadowingRule(i int) (by int, reason string) {
 	if p.Type != PatternExact && p.Type != PatternContains {
 		return 0, ""
 	}
-	if by, ok := s.substrings.findSubstring(p.Text, i); ok {
+	if by, ok := s.substrings.findAnySubstring(p.Text, i); ok {
 		return by, "matches everything that this rule matches"
 	}
 	if p.Type != PatternExact {
@@ -154,8 +154,8 @@ func (t trie) addString(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of the first trie string that occurs in text. Only rules with an index below before count.
-func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
+// findAnySubstring returns the rule of the first trie string that occurs in text. Only rules with an index below before count.
+func (t trie) findAnySubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0
 		for i := start; i < len(text); i++ {

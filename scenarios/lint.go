@@ -27,7 +27,7 @@ type LintOptions struct {
 
 // Lint returns warnings about likely mistakes in a scenario, in file order.
 func Lint(s *Scenario, o LintOptions) diag.List {
-	l := &linter{scenario: s, options: o, tools: inputKeysByToolName(o.Tools), templates: s.Templates == nil || *s.Templates}
+	l := &linter{scenario: s, options: o, tools: closedInputKeysByToolName(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.lintRules()
 	if l.scenario.DefaultResponse != nil {
 		l.lintResponse(l.locationInScenario("default_response"), templateListLengths{}, l.scenario.DefaultResponse)
@@ -62,7 +62,7 @@ type linter struct {
 	warnings    diag.List
 }
 
-func inputKeysByToolName(defs []protocol.Tool) map[string][]string {
+func closedInputKeysByToolName(defs []protocol.Tool) map[string][]string {
 	if defs == nil {
 		return nil
 	}

@@ -111,15 +111,15 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 	}
 	c.compileScenario(s)
 	for i, name := range s.Include {
-		s.Responses = append(s.Responses, l.readInclude(s.source, i, name, stack)...)
+		s.Responses = append(s.Responses, l.readIncludeOnce(s.source, i, name, stack)...)
 	}
 	return s
 }
 
-// readInclude returns the rules of the i-th included file of a scenario. It returns nil if the file was read before.
-func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
+// readIncludeOnce returns the rules of the i-th included file of a scenario. It returns nil if the file was read before.
+func (l *loader) readIncludeOnce(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
-	path := diag.ResolvePath(from.Dir, name)
+	path := diag.JoinUnlessAbsolute(from.Dir, name)
 	clean := filepath.Clean(path)
 	if slices.Contains(stack, clean) {
 		names := make([]string, 0, len(stack)+1)

@@ -102,7 +102,7 @@ func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
 }
 
 // TTFT returns the time to the first token.
-func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Millisecond }
+func (p Pace) TTFT() (unjittered time.Duration) { return time.Duration(p.TTFTMS) * time.Millisecond }
 
 // After returns the delay of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Delay(chunk, p.random) }

@@ -113,7 +113,7 @@ func (a promptSources) canAnswerPrompt(isNotification bool) bool {
 	return a.sourceKey != promptSourceNotification
 }
 
-func sortAndJoinGroupNames(names []string) string {
+func sortAndSpaceJoinGroupNames(names []string) string {
 	if len(names) > 1 { // most rules have at most one name, and a file may have thousands of rules
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}

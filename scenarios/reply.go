@@ -228,7 +228,7 @@ func (r *activeResponse) findStep(ctx context.Context) (int, error) {
 // output of the response applies to the last message, unless the step has its own.
 func (r *activeResponse) setHasMoreAndStructuredOutput(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
-	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
+	if reply.HasMore, err = r.hasMoreReplies(ctx); err != nil {
 		return err
 	}
 	raw := step.StructuredOutput
@@ -239,9 +239,9 @@ func (r *activeResponse) setHasMoreAndStructuredOutput(ctx context.Context, repl
 	return err
 }
 
-// hasMoreSteps reports whether a message follows. After tool calls this is always true, because at least a closing
+// hasMoreReplies reports whether a message follows. After tool calls this is always true, because at least a closing
 // message follows. Otherwise a later step must have a true condition.
-func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
+func (r *activeResponse) hasMoreReplies(ctx context.Context) (bool, error) {
 	if len(r.callsAwaitingResults) > 0 {
 		return true, nil
 	}

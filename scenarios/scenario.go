@@ -50,23 +50,23 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether the rule with this name scripts a failure or a fault, or the scenario
+// ScriptsFailureOrFault reports whether the rule with this name scripts a failure or a fault, or the scenario
 // has a fault. A program under test may have a good reason to kill claude after a failure or a fault.
-func (s *Scenario) ScriptsFailure(rule string) bool {
+func (s *Scenario) ScriptsFailureOrFault(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
-	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailure() {
+	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailureOrFault() {
 		return true
 	}
 	for i, r := range s.Responses {
 		if ruleName(i) == name {
-			return r.Failure != nil || r.Fault != "" || r.Response.hasFailure() ||
-				slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailure() })
+			return r.Failure != nil || r.Fault != "" || r.Response.hasFailureOrFault() ||
+				slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailureOrFault() })
 		}
 	}
 	return false
 }
 
-func (r *Response) hasFailure() bool {
+func (r *Response) hasFailureOrFault() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
 
@@ -199,7 +199,7 @@ func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			if strings.ContainsAny(fixture, "./") {
-				fixture = diag.ResolvePath(s.source.Dir, fixture)
+				fixture = diag.JoinUnlessAbsolute(s.source.Dir, fixture)
 			}
 			args := []string{"fixture", "serve", fixture}
 			if recordsDir != "" {

@@ -181,14 +181,14 @@ func (e *Engine) Fork() (independentCopy *Engine) {
 	return n
 }
 
-// Unplayed describes the next step of the last response that has not been played, and returns its position.
+// NextUnplayedStep describes the next step of the last response that has not been played, and returns its position.
 // ok is false if no step remains, if no rule answered, or if a scripted failure ended the response.
-func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
+func (e *Engine) NextUnplayedStep(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.activeResponse
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {
 		return "", diag.Position{}, false
 	}
-	if more, err := r.hasMoreSteps(ctx); err != nil || !more {
+	if more, err := r.hasMoreReplies(ctx); err != nil || !more {
 		return "", diag.Position{}, false
 	}
 	at = diag.Position{File: r.rule.ref.File, Line: r.rule.ref.Line}

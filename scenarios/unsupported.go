@@ -117,7 +117,7 @@ func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 }
 
 func (l *apiUnsupportedKeyChecker) warnAboutIgnoredFault(path diag.Path, name string) {
-	if name != "" && name != "529-storm" && !IsStreamFault(name) {
+	if name != "" && name != "529-storm" && !ChangesStreamedMessages(name) {
 		l.addUnsupportedKeyWarning(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }

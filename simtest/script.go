@@ -56,13 +56,13 @@ func (s *testRun) addRuleForPrompt(prompt any, script []any, testPosition string
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: this test already has the scenario file %s; a test can have only one scenario", s.file)
 	}
-	if pattern := s.pattern(prompt); pattern != nil {
+	if pattern := s.stringOrRegexpPattern(prompt); pattern != nil {
 		s.addRuleWithSteps(rule{pattern: pattern, position: testPosition}, script)
 	}
 }
 
-// pattern returns the scenario pattern of a prompt, which is a string or a *regexp.Regexp.
-func (s *testRun) pattern(prompt any) map[string]any {
+// stringOrRegexpPattern returns the scenario pattern of a prompt, which is a string or a *regexp.Regexp.
+func (s *testRun) stringOrRegexpPattern(prompt any) map[string]any {
 	s.tb.Helper()
 	switch p := prompt.(type) {
 	case string:

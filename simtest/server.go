@@ -125,7 +125,7 @@ type Hold struct {
 // nil means the answer of the steps of [New]. The test fails if the answer is not released within 30 seconds.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
-	h := c.script.addHold(prompt)
+	h := c.script.addHoldToExistingRule(prompt)
 	c.script.writeScenario()
 	return h
 }
@@ -133,7 +133,7 @@ func (c *Claude) Hold(prompt any) *Hold {
 // Hold delays the answer to a prompt, as [Claude.Hold] does.
 func (a *API) Hold(prompt any) (heldAnswer *Hold) {
 	a.script.tb.Helper()
-	h := a.script.addHold(prompt)
+	h := a.script.addHoldToExistingRule(prompt)
 	a.reloadScenario()
 	return h
 }
@@ -161,11 +161,11 @@ func (s *testRun) gateDir() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journalPath()})
 }
 
-func (s *testRun) addHold(prompt any) *Hold {
+func (s *testRun) addHoldToExistingRule(prompt any) *Hold {
 	s.tb.Helper()
 	pattern := map[string]any{"type": "any"}
 	if prompt != nil {
-		pattern = s.pattern(prompt)
+		pattern = s.stringOrRegexpPattern(prompt)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -158,7 +158,7 @@ func (s *testRun) failTestWithRunProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}
-	problems, warnings := s.findProblemsOfRun()
+	problems, warnings := s.killLeftoversAndFindProblems()
 	for _, warning := range warnings {
 		s.tb.Log("warning: " + warning)
 	}
@@ -167,7 +167,7 @@ func (s *testRun) failTestWithRunProblems() {
 	}
 }
 
-func (s *testRun) findProblemsOfRun() (testFailures, warnings []string) {
+func (s *testRun) killLeftoversAndFindProblems() (testFailures, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.KillLeftovers(s.claudelessRunID(), &in)
 	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -78,7 +78,7 @@ func (t *Terminal) Resize(cols, rows int) {
 func (t *Terminal) Screen() Screen {
 	s := t.terminal.Screen()
 	screen := Screen{
-		Text: s.Text(), Title: s.Title, Cols: s.Cols, Rows: s.Rows, Alternate: s.Alternate,
+		Text: s.TextWithAllRows(), Title: s.Title, Cols: s.Cols, Rows: s.Rows, Alternate: s.Alternate,
 		CursorCol: s.Cursor.Col, CursorRow: s.Cursor.Row, CursorVisible: s.Cursor.Visible,
 	}
 	for _, row := range s.Cells {

@@ -19,7 +19,7 @@ type backgroundTaskReporter struct {
 	budgetEnd error
 }
 
-func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPhase) {
+func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.ConversationPhase) {
 	if b.sim.main.Tasks == nil || b.out.consumerStopped {
 		return
 	}
@@ -28,14 +28,14 @@ func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPha
 		defer b.sim.main.Tasks.MarkTakenEventsShown()
 		b.emitAndAddAgentUsageToTotals(events)
 	}
-	if phase == task.ConversationPhaseBetweenTurns && b.totals.updateAndCheckBudget(false) != nil && b.sim.main.Tasks.InterruptBackgroundAgents() {
+	if phase == task.ConversationPhaseBetweenTurns && b.totals.turnEndErrorIfBudgetSpent(false) != nil && b.sim.main.Tasks.StopBackgroundAgentsKeepingEvents() {
 		b.out.emit(&protocol.VerbatimOutput{Stderr: fmt.Sprintf("Budget limit reached ($%.2f of $%s); stopping background agents.\n", b.sim.totals.spentUSD(), protocol.FormatNumber(b.totals.budgetUSD))})
 	}
 }
 
 // endTurnIfBudgetIsSpent sets budgetEnd if the budget is spent. The agents for which the turn waits then show no more events.
 func (b *backgroundTaskReporter) endTurnIfBudgetIsSpent() (isSpent bool) {
-	if b.budgetEnd = b.totals.updateAndCheckBudget(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
+	if b.budgetEnd = b.totals.turnEndErrorIfBudgetSpent(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
 		b.sim.main.Tasks.AbandonForeground()
 	}
 	return b.budgetEnd != nil
@@ -64,7 +64,7 @@ func (b *backgroundTaskReporter) sleepWhileEmittingTaskEvents(ctx context.Contex
 	if d <= 0 || b.out.consumerStopped {
 		return cmp.Or(b.out.errorIfConsumerStopped(), ctx.Err())
 	}
-	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningTask() {
+	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningBackgroundTask() {
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
 	b.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
@@ -79,11 +79,11 @@ const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 // prompts can arrive, it returns immediately: in this case, results are held back until all agents have finished.
 func (b *backgroundTaskReporter) waitForAgentsBeforeResult(ctx context.Context) {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosed() || !tasks.HasRunningOrUnshownAgent() {
+	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosedForNewPrompts() || !tasks.HasRunningOrUnshownAgent() {
 		return
 	}
 	_ = b.emitTaskEventsWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasNonWaitingAgent() }) // the turn ends even after an error
-	b.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+	b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 }
 
 // emitTaskEventsWhile emits the events of tasks while condition is true, for maxWait at most.
@@ -97,7 +97,7 @@ func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, maxWai
 		case err := <-slept:
 			return cmp.Or(b.out.errorIfConsumerStopped(), err)
 		case <-b.taskEventQueuedSignal():
-			if b.emitQueuedTaskEvents(task.ConversationPhaseInTurn); b.out.consumerStopped {
+			if b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn); b.out.consumerStopped {
 				cancel()
 			}
 		}

@@ -76,7 +76,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
 func (k *localCommandRunner) refuseBlankPrompt(ctx context.Context) error {
-	if err := k.hooks.beginTurnOfLocalCommand(ctx, false); err != nil {
+	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, false); err != nil {
 		return err
 	}
 	k.prompts.emitInit(ctx)
@@ -91,7 +91,7 @@ func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c sl
 	} else if !outcome.IsUnknown && outcome.Work == nil {
 		k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(cmp.Or(outcome.Name, c.Name))}
 	}
-	if err := k.hooks.beginTurnOfLocalCommand(ctx, outcome.IsUnknown); err != nil {
+	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, outcome.IsUnknown); err != nil {
 		return err
 	}
 	if outcome.Title != "" {
@@ -215,7 +215,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	k.resetConversation()
-	if err := k.hooks.beginSessionIfNotStarted(ctx); err != nil {
+	if err := k.hooks.runStartHooksIfNotStarted(ctx); err != nil {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags("clear")}
@@ -247,7 +247,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	if k.sim.history.turnCount == 0 && !k.sim.history.resumed {
 		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
 	}
-	if err := k.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
+	if err := k.hooks.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(c.Name)}

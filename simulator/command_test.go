@@ -255,7 +255,7 @@ func TestCommandHooks(t *testing.T) {
 	if got = playedEvents(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result custom turns=0 "UserPromptExpansion operation blocked by hook:`) {
 		t.Errorf("events %q", got)
 	}
-	runner.Close(t.Context())
+	runner.WaitForAsyncHooksAndClose(t.Context())
 }
 
 // A prompt that the CLI itself writes is matched like injected text and runs no prompt hooks.

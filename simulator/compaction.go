@@ -23,14 +23,14 @@ const (
 	compactionTriggerAuto   = "auto"
 )
 
-// minFreeTokens is the number of tokens that must be free before a request is sent.
-const minFreeTokens = 23_000
+// minFreeTokensToSendRequest is the number of tokens that must be free before a request is sent.
+const minFreeTokensToSendRequest = 23_000
 
 // compactIfRequestMayNotFit compacts the conversation if the context is nearly full, and reports whether the request fits.
 func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenarios.Request) (requestFits bool, err error) {
 	c.refills.requestsInTurn++
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
-	blocked := left < minFreeTokens
+	blocked := left < minFreeTokensToSendRequest
 	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.repliesSinceCompaction == 0 {
 		return true, nil
 	}
@@ -60,9 +60,9 @@ var errThrashing = errors.New("autocompact is thrashing")
 
 // compactAutomatically compacts the conversation in the middle of a turn and reports whether it succeeded. A conversation with fewer
 // than two replies is compacted only if forced. tokensToSend is the size of the request that does not fit, without the conversation.
-func (c *compaction) compactAutomatically(ctx context.Context, forced bool, tokensToSend int) (compacted bool, err error) {
+func (c *compaction) compactAutomatically(ctx context.Context, evenWithFewReplies bool, tokensToSend int) (compacted bool, err error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if c.sim.history.retained.repliesSinceCompaction < 2 && !forced {
+	if c.sim.history.retained.repliesSinceCompaction < 2 && !evenWithFewReplies {
 		c.emitCompactionEndStatus("failed", "too_few_groups")
 		return false, nil
 	}

@@ -44,7 +44,7 @@ type turnContinuation struct {
 }
 
 // requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
-func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*scenarios.Request, error) {
+func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (nextRequest *scenarios.Request, err error) {
 	text, err := a.continueIncompleteReply()
 	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err

@@ -83,12 +83,12 @@ func (d *toolCallRunner) showCallEventsUntilResultOrStreamContinues(ctx context.
 		case r := <-run.done:
 			return &r, false
 		case pauses := <-run.yields:
-			d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+			d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 			return nil, pauses
 		case e := <-d.events:
 			d.showRunningCallEvent(e)
 		case <-d.background.taskEventQueuedSignal():
-			d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+			d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 		case <-ctx.Done():
 			return nil, false
 		}

@@ -39,7 +39,7 @@ type replySummary struct {
 	isContinuation       bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
-func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
+func (a *replySummary) setIDsAndLastText(head messageHead, blocks []protocol.Block) {
 	before := *a
 	a.messageID, a.requestID, a.text, a.displayedText, a.isContinuation = head.id, head.requestID, "", nil, false
 	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
@@ -61,7 +61,7 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 // requestModelAndEmitReply asks the model, emits its message and returns the tool calls to run. The error may be a [turnEndError].
 func (x *modelClient) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
-	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+	x.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 	fits, err := (&compaction{x.turnContext}).compactIfRequestMayNotFit(ctx, req)
 	switch {
 	case errors.Is(err, errThrashing):
@@ -130,7 +130,7 @@ func (x *modelClient) emitEventsAndWaitBeforeReply(ctx context.Context, req scen
 	if err := x.emitRuleMatchOrEndTurn(req, reply); err != nil {
 		return err
 	}
-	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.replyDelay(req, reply)); err != nil {
+	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.totalReplyDelay(req, reply)); err != nil {
 		return err
 	}
 	for _, f := range reply.Frames {
@@ -201,7 +201,7 @@ func (x *modelClient) emitRuleMatchOrEndTurn(req scenarios.Request, reply scenar
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
-func (x *modelClient) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
+func (x *modelClient) totalReplyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
@@ -237,7 +237,7 @@ func (x *modelClient) streamReply(ctx context.Context, req scenarios.Request, re
 	m.index, m.isUnstreamed = index, x.nextReplyIsUnstreamed
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.summary.ContinuesPrevious, m.summary.HasMore = x.lastReply.isContinuation, reply.HasMore
-	x.lastReply.setFromReply(m.messageHead, blocks)
+	x.lastReply.setIDsAndLastText(m.messageHead, blocks)
 	if err := m.emitBlocks(ctx, blocks); err != nil {
 		return nil, err
 	}
@@ -391,7 +391,7 @@ func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, ap
 		tries = 0
 	}
 	for attempt := 1; attempt <= tries; attempt++ {
-		wait := x.retryDelay(attempt, api.RetryAfter)
+		wait := x.unscaledRetryDelay(attempt, api.RetryAfter)
 		ev := &protocol.APIRetry{
 			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
 			RetryDelayMS: milliseconds(wait), Error: api.RetryClass, SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
@@ -422,9 +422,9 @@ func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, ap
 	return false, nil
 }
 
-// retryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
+// unscaledRetryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
 // The time in a retry-after header takes precedence.
-func (x *modelClient) retryDelay(retryNumber int, retryAfterHeader time.Duration) time.Duration {
+func (x *modelClient) unscaledRetryDelay(retryNumber int, retryAfterHeader time.Duration) time.Duration {
 	if retryAfterHeader > 0 {
 		return retryAfterHeader
 	}
@@ -444,7 +444,7 @@ func (x *modelClient) emitFailureAndEndTurn(api apiFailure) error {
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.DisplayText, stop),
 		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.currentTimestamp(),
-		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.CLIErrorType(), APIError: api.APIError, ErrorCode: api.Code,
+		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ReportedAPIErrorType(), APIError: api.APIError, ErrorCode: api.Code,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
@@ -473,7 +473,7 @@ func (x *modelClient) emitFailureAndEndTurn(api apiFailure) error {
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
-		apiFailure: &failureSummary{api.Status, api.CLIErrorType(), api.APIError, api.Code, input},
+		apiFailure: &failureSummary{api.Status, api.ReportedAPIErrorType(), api.APIError, api.Code, input},
 	}
 }
 

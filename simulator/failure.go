@@ -49,9 +49,9 @@ func (api apiFailure) BodyAsQuotedByCLI(requestID string) string {
 	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.ResponseErrorType, text, details, requestID)
 }
 
-// CLIErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
+// ReportedAPIErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
 // invalid request (observed with 2.1.330).
-func (api apiFailure) CLIErrorType() string {
+func (api apiFailure) ReportedAPIErrorType() string {
 	if api.ResponseErrorType == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
 	}
@@ -83,7 +83,7 @@ const brokenOffReplyPrompt = "Your response above was cut off mid-stream. Go on 
 	"if nothing of it is left, answer the request from the start."
 
 const (
-	imageRemovedText       = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
+	imageRemovedErrorText  = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
 	connectionRefusedText  = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
 	connectionLostText     = "API Error: Connection to the API was lost (ECONNRESET). This is usually temporary — try again."
 	connectionResetMessage = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
@@ -118,7 +118,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		return malformedResponse(f.Raw, w.DescribesJSON)
 	default:
 		api := w.apiFailureFromScriptedError(f.APIError())
-		api.RetryAfter, api.Code = time.Duration(f.RetryAfter)*time.Second, f.ErrorCode()
+		api.RetryAfter, api.Code = time.Duration(f.RetryAfter)*time.Second, f.APIErrorDetailCode()
 		return api
 	}
 }
@@ -190,7 +190,7 @@ func (w failureContext) fillBadRequestFailure(failure *apiFailure, lowerCaseMess
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
-		{"could not process image", "invalid_request", mediaRemovedErrorCode, "image_error", imageRemovedText},
+		{"could not process image", "invalid_request", mediaRemovedErrorCode, "image_error", imageRemovedErrorText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},

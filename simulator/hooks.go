@@ -71,7 +71,7 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 	}
 	for _, in := range tools.NewContext(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
-			if _, err := p.runHooks(ctx, *in.Hook); err != nil {
+			if _, err := p.runHooksAndEmitAttachments(ctx, *in.Hook); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
 		}
-		if _, err := p.runHooks(ctx, file); err != nil {
+		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (p *turnHooks) addAsyncHookAnswers() {
 	}
 }
 
-func (p *turnHooks) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *turnHooks) runHooksAndEmitAttachments(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runHooksWithoutTranscriptEvents(ctx, in)
 	if err == nil {
 		p.out.assignIDsAndEmitAll(out.AttachmentEvents())
@@ -167,14 +167,14 @@ func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (di
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
-	out, err := p.runHooks(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
+	out, err := p.runHooksAndEmitAttachments(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
 	return out.Specific.DisplayContent, err
 }
 
-// beginTurnOfLocalCommand begins the turn of a command that is answered without the model. isUnknownCommand is true if the
+// runStartHooksAndAcceptLocalCommand begins the turn of a command that is answered without the model. isUnknownCommand is true if the
 // command is not available.
-func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownCommand bool) error {
-	if err := p.emitQueuedPromptAndBeginSession(ctx); err != nil {
+func (p *turnHooks) runStartHooksAndAcceptLocalCommand(ctx context.Context, isUnknownCommand bool) error {
+	if err := p.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
 		return err
 	}
 	prompt := p.prompts.localCommandAcceptedEvent()
@@ -183,11 +183,11 @@ func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownComman
 	return nil
 }
 
-func (p *turnHooks) emitQueuedPromptAndBeginSession(ctx context.Context) error {
+func (p *turnHooks) emitQueuedPromptAndRunStartHooks(ctx context.Context) error {
 	p.prompts.emitPromptQueuedAndNormalize()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
 	p.sim.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
-	return p.beginSessionIfNotStarted(ctx)
+	return p.runStartHooksIfNotStarted(ctx)
 }
 
 func (p *turnHooks) sessionStartSource() string {
@@ -203,9 +203,9 @@ func (p *turnHooks) sessionStartSource() string {
 	}
 }
 
-// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
-// outcome. If there are Setup hooks, which run first, RunStartHooks does nothing.
-func RunStartHooks(ctx context.Context, s *Simulator) []protocol.Event {
+// RunSessionStartHooksEarly runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
+// outcome. If there are Setup hooks, which run first, RunSessionStartHooksEarly does nothing.
+func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Event {
 	if s.history.sessionStarted || s.history.earlySessionStartOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
 		return nil
 	}
@@ -220,8 +220,8 @@ func RunStartHooks(ctx context.Context, s *Simulator) []protocol.Event {
 	return frames
 }
 
-// beginSessionIfNotStarted runs the hooks that come before the session's first turn. They never block.
-func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
+// runStartHooksIfNotStarted runs the hooks that come before the session's first turn. They never block.
+func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 		p.temporarySessionID = p.sim.options.Clock.NewID()
 	}
 	if p.sim.main.Start.Setup != "" {
-		if _, err := p.runHooks(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
+		if _, err := p.runHooksAndEmitAttachments(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	p.sim.history.pendingContext, p.prompts.addedContext = append(p.prompts.addedContext, after...), nil
 	p.out.assignIDsAndEmitAll(out.Notices)
 	for _, file := range p.sim.main.Start.Instructions {
-		if _, err := p.runHooks(ctx, file); err != nil {
+		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -270,7 +270,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 // the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
 func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
-		return p.runHooks(ctx, p.sessionStartHookInput(source))
+		return p.runHooksAndEmitAttachments(ctx, p.sessionStartHookInput(source))
 	}
 	told := p.prompts.addedContext
 	out, err := p.runHooksWithoutTranscriptEvents(ctx, p.sessionStartHookInput(source))
@@ -333,9 +333,9 @@ type promptHookResult struct {
 	refusalTurnEnd   *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
 }
 
-// runPromptHooks runs the hooks of the prompt and of the command in it, before init. It also emits the events that
+// runPromptHooksAndEmitPrompt runs the hooks of the prompt and of the command in it, before init. It also emits the events that
 // record the prompt in the transcript. If a hook ends the session, the turn ends immediately, without an init event.
-func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
+func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
 		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.Snapshot().Title})
@@ -430,7 +430,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.runHooks(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
+		out, err := p.runHooksAndEmitAttachments(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
 		if err != nil {
 			return err
 		}
@@ -446,7 +446,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 			id = p.sim.options.Clock.NewID()
 		}
 		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.currentTimestamp()})
-		p.prompts.emitReplay(in, id)
+		p.prompts.emitReplayIfEnabled(in, id)
 		p.prompts.unansweredTexts = append(p.prompts.unansweredTexts, promptTextOrPlaceholder(in.Content))
 	}
 	for _, in := range taken {

@@ -72,7 +72,7 @@ func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Bloc
 	for i, b := range blocks {
 		m.summary.Index, m.summary.BlocksAfter, m.summary.InputStreamMS, m.summary.Displayed = i, len(blocks)-1-i, nil, nil
 		m.openBlockText.Reset()
-		if err := cmp.Or(m.streamBlock(ctx, i, b), m.out.errorIfConsumerStopped()); err != nil {
+		if err := cmp.Or(m.streamBlockWithoutStop(ctx, i, b), m.out.errorIfConsumerStopped()); err != nil {
 			return err
 		}
 		m.emitContentBlockStop(i)
@@ -139,8 +139,8 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 	m.runAllFuncsQueuedForStreamEvents()
 }
 
-// streamBlock emits a block except for its content_block_stop: first its other stream events, then its assistant event.
-func (m *streamedMessage) streamBlock(ctx context.Context, i int, b protocol.Block) error {
+// streamBlockWithoutStop emits a block except for its content_block_stop: first its other stream events, then its assistant event.
+func (m *streamedMessage) streamBlockWithoutStop(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		return m.streamText(ctx, i, b)
@@ -231,7 +231,7 @@ func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 
 // thinkingDisplay returns the value of thinking_display in the events of the message; empty means that they do not have the key.
 func (m *streamedMessage) thinkingDisplay() string {
-	if !m.sim.options.State.Snapshot().Thinking.IsShown(claudecode.FactsOfModel(m.sim.resolvedModelName())) {
+	if !m.sim.options.State.Snapshot().Thinking.LetsModelThink(claudecode.FactsOfModel(m.sim.resolvedModelName())) {
 		return ""
 	}
 	return cmp.Or(m.sim.options.Display.Thinking, "updates")

@@ -41,7 +41,7 @@ type Options struct {
 	Model Model
 	Tools Tools
 	// Hooks runs the hooks of the turn; nil means no hooks. A layer of Tools runs the hooks around tool calls.
-	// [Simulator.Close] closes the runner.
+	// [Simulator.RunEndHooksAndClose] closes the runner.
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // source of jitter; nil means no jitter
@@ -163,10 +163,10 @@ type Transcript interface {
 type PromptQueue interface {
 	// TakeJoiningPrompts removes and returns the prompts that become part of the running turn. It is called between tool rounds.
 	TakeJoiningPrompts() []protocol.UserMessage
-	// CountWaiting returns the number of users' prompts that wait for a turn.
-	CountWaiting() int
-	// IsClosed reports whether the queue is closed, so that no further prompt can arrive.
-	IsClosed() bool
+	// CountWaitingUserPrompts returns the number of users' prompts that wait for a turn.
+	CountWaitingUserPrompts() int
+	// IsClosedForNewPrompts reports whether the queue is closed, so that no further prompt can arrive.
+	IsClosedForNewPrompts() bool
 }
 
 // Schema validates structured output (--json-schema).
@@ -179,7 +179,7 @@ type Schema interface {
 type Commands interface {
 	// Find returns the command with a name. If the conversation also handles a command with this name, the command that
 	// Find returns takes precedence.
-	Find(name string) (Command, bool)
+	Find(name string) (sessionCommand Command, found bool)
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
 	// SetGrantedRules sets additional permission rules. They replace those of the previous call.

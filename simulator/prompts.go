@@ -134,7 +134,7 @@ func (p *turnPrompts) replayPromptIfPending() {
 	p.replayPending = false
 	in := p.prompt
 	in.Content = p.recordedContent
-	p.emitReplay(in, p.ensurePromptUUID())
+	p.emitReplayIfEnabled(in, p.ensurePromptUUID())
 }
 
 func (p *turnPrompts) emitUnsentContextTexts() {
@@ -176,7 +176,7 @@ func IsReplayable(prompt protocol.UserMessage) bool {
 	})
 }
 
-func (p *turnPrompts) emitReplay(prompt protocol.UserMessage, promptUUID string) {
+func (p *turnPrompts) emitReplayIfEnabled(prompt protocol.UserMessage, promptUUID string) {
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(prompt) {
 		return
 	}

@@ -83,9 +83,9 @@ func TestAbsorb(t *testing.T) {
 // queue contains the prompts that each tool round takes. It reports that seven more prompts are waiting.
 type queue [][]protocol.UserMessage
 
-func (q *queue) CountWaiting() int { return 7 }
+func (q *queue) CountWaitingUserPrompts() int { return 7 }
 
-func (q *queue) IsClosed() bool { return false }
+func (q *queue) IsClosedForNewPrompts() bool { return false }
 
 func (q *queue) TakeJoiningPrompts() []protocol.UserMessage {
 	next := (*q)[0]
@@ -117,8 +117,8 @@ func TestSuperseded(t *testing.T) {
 		}},
 		{"tools", callReply(`Slow {}`, `Write {}`), []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Write",
-			fmt.Sprintf("user tool_result %q error=true", executor.AbortedResult().Content.Text),
-			fmt.Sprintf("user tool_result %q error=true", executor.SkippedResult().Content.Text),
+			fmt.Sprintf("user tool_result %q error=true", executor.AbortedByPromptResult().Content.Text),
+			fmt.Sprintf("user tool_result %q error=true", executor.NotStartedResult().Content.Text),
 			"result success error=false turns=3 aborted_tools",
 		}},
 	} {

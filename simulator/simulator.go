@@ -182,8 +182,8 @@ func (s *Simulator) ContextUsage() slash.Context {
 	return slash.NewContext(name, window, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
-// SpentUSD returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.
-func (s *Simulator) SpentUSD() float64 { return s.totals.spentUSD() }
+// SpentUSDInProcess returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.
+func (s *Simulator) SpentUSDInProcess() float64 { return s.totals.spentUSD() }
 
 // Cost returns the costs of the session so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
@@ -230,9 +230,9 @@ func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
 // which takes at least 20 ms and less than 100 ms.
 const asyncHookGrace = 80 * time.Millisecond
 
-// Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
+// RunEndHooksAndClose runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
 // The notices report hooks that failed.
-func (s *Simulator) Close(ctx context.Context, reason string) (notices []protocol.Event) {
+func (s *Simulator) RunEndHooksAndClose(ctx context.Context, reason string) (notices []protocol.Event) {
 	if s.options.Hooks == nil {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (s *Simulator) Close(ctx context.Context, reason string) (notices []protoco
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()
-	s.options.Hooks.Close(limited)
+	s.options.Hooks.WaitForAsyncHooksAndClose(limited)
 	return notices
 }
 

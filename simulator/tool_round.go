@@ -168,7 +168,7 @@ func (d *toolCallRunner) waitForNextFinishedCalls(done <-chan executedCall, rema
 				late = time.After(maxTimeBetweenSimultaneousCallEnds)
 			}
 		case <-d.background.taskEventQueuedSignal():
-			d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+			d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 		case <-heartbeats.ticker.C:
 			d.emitHeartbeats(heartbeats)
 		case e := <-heartbeats.runningCallEvents:
@@ -212,7 +212,7 @@ func (d *toolCallRunner) executeOrRefuse(ctx context.Context, c preparedCall) (e
 		ctx = context.WithValue(ctx, structuredOutputToolRoundKey{}, d)
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
-	_, asked := errors.AsType[*UnansweredPermissionError](err)
+	_, asked := errors.AsType[*InterruptedPermissionError](err)
 	_, crashes := errors.AsType[*CrashError](err) // the script of a sub-agent makes the process exit
 	switch {
 	case err == nil:
@@ -230,16 +230,16 @@ func (d *toolCallRunner) executeOrRefuse(ctx context.Context, c preparedCall) (e
 	}
 }
 
-// UnansweredPermissionError is returned by a layer around the tools if the turn ended while a permission question about a call
+// InterruptedPermissionError is returned by a layer around the tools if the turn ended while a permission question about a call
 // was open. The call counts as denied.
-type UnansweredPermissionError struct {
+type InterruptedPermissionError struct {
 	Call string // id of the call
 	Err  error  // error of the permission request
 }
 
-func (e *UnansweredPermissionError) Error() string { return "asking for permission: " + e.Err.Error() }
+func (e *InterruptedPermissionError) Error() string { return "asking for permission: " + e.Err.Error() }
 
-func (e *UnansweredPermissionError) Unwrap() error { return e.Err }
+func (e *InterruptedPermissionError) Unwrap() error { return e.Err }
 
 // emitEventsAndResultOfCall emits no result of an agent that has spent the budget: the turn ends before.
 func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
@@ -252,7 +252,7 @@ func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCal
 
 func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
 	res := r.result
-	d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+	d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 	d.out.assignIDsAndEmitAll(res.EventsBefore)
 	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
@@ -363,24 +363,24 @@ func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, call
 			continue
 		}
 		result := executor.ResultOf(executor.InterruptedResult())
-		unanswered, ok := errors.AsType[*UnansweredPermissionError](cause)
+		unanswered, ok := errors.AsType[*InterruptedPermissionError](cause)
 		waits := ok && unanswered.Call == c.toolUse.ID // the call is waiting for a permission decision
 		result.CountDenial = waits && !superseded
 		result.DeniedBeforeRun = result.CountDenial
 		switch {
 		case superseded && i < startedCount:
-			result.ToolResult = executor.AbortedResult()
+			result.ToolResult = executor.AbortedByPromptResult()
 			if ended, ok := d.resultsOfInterruptedCalls[i]; ok && c.toolUse.Name == "Bash" {
 				result.Output, result.Decision = ended.Output, ended.Decision
 			}
 		case superseded:
-			result.ToolResult = executor.SkippedResult()
+			result.ToolResult = executor.NotStartedResult()
 		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled) && (d.sim.options.Agent == nil || !d.sim.options.Agent.InBackground):
 			result.ToolResult = executor.StoppedResult()
 		}
 		d.emitEventsAndResultOfCall(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
-	d.background.emitQueuedTaskEvents(task.ConversationPhaseAfterInterrupt)
+	d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseAfterInterrupt)
 	return cause
 }
 
@@ -424,7 +424,7 @@ func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, ca
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
 	}
-	out, err := d.hooks.runHooks(ctx, in)
+	out, err := d.hooks.runHooksAndEmitAttachments(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -450,11 +450,11 @@ func scenarioResult(c preparedCall, r protocol.ToolResult) scenarios.Result {
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{ToolUseID: c.toolUse.ID, Tool: cmp.Or(c.writtenName, c.toolUse.Name), Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredResultOf(c.toolUse.Name, r)}
+	return scenarios.Result{ToolUseID: c.toolUse.ID, Tool: cmp.Or(c.writtenName, c.toolUse.Name), Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: mcpStructuredContentOrToolOutput(c.toolUse.Name, r)}
 }
 
-// structuredResultOf returns an MCP result's structured content, or a built-in tool's output; nil means none.
-func structuredResultOf(tool string, r protocol.ToolResult) any {
+// mcpStructuredContentOrToolOutput returns an MCP result's structured content, or a built-in tool's output; nil means none.
+func mcpStructuredContentOrToolOutput(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output
 	}

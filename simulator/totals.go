@@ -63,10 +63,10 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.ToolNameInInitEvent(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// updateAndCheckBudget checks again whether the budget is spent, and returns the error that then ends the turn (spec:
+// turnEndErrorIfBudgetSpent checks again whether the budget is spent, and returns the error that then ends the turn (spec:
 // cli-observed 3). budgetError returns the same error until the next call. The usage of the turn
 // does not include a reply after which the turn ends immediately.
-func (l *turnTotals) updateAndCheckBudget(immediatelyAfterReply bool) error {
+func (l *turnTotals) turnEndErrorIfBudgetSpent(immediatelyAfterReply bool) error {
 	if l.budgetUSD <= 0 || l.session.spentUSD() < l.budgetUSD {
 		return nil
 	}

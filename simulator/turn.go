@@ -68,7 +68,7 @@ func (t *turn) run(ctx context.Context) error {
 		return err
 	}
 	if end.crashReason != "" {
-		t.out.emit(t.crashResult(end.crashReason))
+		t.out.emit(t.hookCrashResult(end.crashReason))
 		return &CrashError{ExitCode: 1}
 	}
 	if ctx.Err() == nil && end.apiFailure != nil {
@@ -139,7 +139,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 // request. If a hook gave an initial prompt, it postpones the prompt of the turn. The error is a [turnEndError] if hooks refuse the
 // prompt.
 func (t *turn) runHooksAndEmitInitBeforeRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
-	if err := t.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
+	if err := t.hooks.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
 		return err
 	}
 	text := t.sim.history.initialPromptFromHook
@@ -149,7 +149,7 @@ func (t *turn) runHooksAndEmitInitBeforeRequest(ctx context.Context, call slash.
 		t.prompts.prompt = protocol.UserMessage{Content: protocol.Content{Text: text}}
 		t.prompts.recordedContent = t.prompts.prompt.Content
 	}
-	sub, err := t.hooks.runPromptHooks(ctx, call, commandExpansion)
+	sub, err := t.hooks.runPromptHooksAndEmitPrompt(ctx, call, commandExpansion)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (t *turn) runHooksAndEmitInitBeforeRequest(ctx context.Context, call slash.
 func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.prompt.UUIDs = nil // no host sent the prompt, so init and the result do not list it
-	if err := t.hooks.beginSessionIfNotStarted(ctx); err != nil {
+	if err := t.hooks.runStartHooksIfNotStarted(ctx); err != nil {
 		return err
 	}
 	tools, err := t.sim.options.Tools.Tools(ctx)
@@ -197,14 +197,14 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 
 func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
 	for {
-		if err := t.totals.updateAndCheckBudget(false); err != nil {
+		if err := t.totals.turnEndErrorIfBudgetSpent(false); err != nil {
 			return err
 		}
 		calls, err := t.exchange.requestModelAndEmitReply(ctx, req)
 		if err != nil {
 			return err
 		}
-		if err := t.totals.updateAndCheckBudget(true); err != nil {
+		if err := t.totals.turnEndErrorIfBudgetSpent(true); err != nil {
 			return err
 		}
 		next, err := t.runCallsAndReturnNextRequest(ctx, calls)
@@ -219,7 +219,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 }
 
 // runCallsAndReturnNextRequest runs the calls of a reply. It returns the next request, or nil at the end of the turn.
-func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
+func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []preparedCall) (nextRequest *scenarios.Request, turnEnd error) {
 	if len(calls) == 0 {
 		return t.continuation.requestAfterReplyWithoutCalls(ctx)
 	}
@@ -294,7 +294,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.totals.fillResultAndAddTimesToSession(r, s.options.State.takeTimeOfDialogs())
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptUUIDsFromHost()
 	if s.main.Prompts != nil {
-		*r.QueuedTurnCount = s.main.Prompts.CountWaiting()
+		*r.QueuedTurnCount = s.main.Prompts.CountWaitingUserPrompts()
 	}
 	if end.deferredCall != nil {
 		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferredCall.ID, Name: end.deferredCall.Name, Input: end.deferredCall.Input}
@@ -307,7 +307,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.out.emit(r)
 }
 
-func (t *turn) crashResult(reason string) *protocol.Result {
+func (t *turn) hookCrashResult(reason string) *protocol.Result {
 	r := FailedResult(reason, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
 	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.resultCount
 	r.ModelUsageSince = &map[string]protocol.ModelUsage{}
@@ -357,7 +357,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 		o := &emitter{sim: s, yield: yield}
 		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals, budgetUSD: s.options.Limits.BudgetUSD}}
 		for {
-			if b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns); o.consumerStopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
+			if b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseBetweenTurns); o.consumerStopped || tasks.HasPendingNotice() || !tasks.HasRunningBackgroundTask() {
 				break
 			}
 			tasks.StartNextAgent()
@@ -368,7 +368,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			}
 		}
 		// A task may have ended since the last check of the queue.
-		b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns)
+		b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseBetweenTurns)
 	}
 }
 
@@ -384,12 +384,12 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 
 // HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.
 func (s *Simulator) HasBackgroundWork() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
+	return s.main.Tasks != nil && (s.main.Tasks.HasRunningBackgroundTask() || s.main.Tasks.HasPendingNotice())
 }
 
-// NeedsTurnAfterBackgroundWork reports whether background work will cause another turn, because an
+// BackgroundWorkWillCauseTurn reports whether background work will cause another turn, because an
 // agent is running or the model does not know yet that a task has ended.
-func (s *Simulator) NeedsTurnAfterBackgroundWork() bool {
+func (s *Simulator) BackgroundWorkWillCauseTurn() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
 }
 

@@ -395,7 +395,7 @@ type askingTool struct {
 
 func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
 	a.end()
-	return executor.Result{}, &simulator.UnansweredPermissionError{Call: use.ID, Err: ctx.Err()}
+	return executor.Result{}, &simulator.InterruptedPermissionError{Call: use.ID, Err: ctx.Err()}
 }
 
 // A call counts as denied if the host interrupts the turn while the permission question about the call is open.

@@ -339,7 +339,7 @@ func TestBashMovesToBackground(t *testing.T) {
 		`","timedOutAfterMs":2000,"backgroundCwdHint":"Session cwd remains `+tools.Dir()+
 		`; directory changes made by the backgrounded command do not apply to subsequent commands."}`)
 	writeFile(t, dir, "gate", "")
-	for tasks.HasRunningTask() {
+	for tasks.HasRunningBackgroundTask() {
 		<-tasks.Ready()
 	}
 	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {

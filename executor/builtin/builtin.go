@@ -59,9 +59,9 @@ type Options struct {
 
 // Access reports which files may be read.
 type Access interface {
-	// IsReadable reports whether a file may be read without permission. Such a file may be changed even if the model
+	// IsReadableWithoutAsking reports whether a file may be read without permission. Such a file may be changed even if the model
 	// has not read it before.
-	IsReadable(path string) bool
+	IsReadableWithoutAsking(path string) bool
 	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
 	IsHidden(path string) bool
 }
@@ -242,18 +242,18 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// TakeChangedFile returns the path of the file that an Edit or Write call wrote if the file has changed since the call, for
+// TakeFileChangedSinceCall returns the path of the file that an Edit or Write call wrote if the file has changed since the call, for
 // example because a hook formatted it, and "" otherwise. It records that the model has not seen the new content.
-func (t *Tools) TakeChangedFile(call protocol.ToolUse) (changedPath string) {
-	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
+func (t *Tools) TakeFileChangedSinceCall(call protocol.ToolUse) (changedPath string) {
+	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordUnseenChangeSinceCall(call)
 }
 
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns the files that changed after the agent had written them. A nil agent means the session itself. Each
+// TakeChangedFiles returns the files that changed after the agent had written them. A nil agent means the session itself. Each
 // change is returned only once.
-func (t *Tools) Changes(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
+func (t *Tools) TakeChangedFiles(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
 	return t.files.TrackerOfSubagentOrSession(agent).TakeChangedFiles()
 }
 

@@ -55,8 +55,10 @@ type fakeAccess struct {
 	hidden   func(string) bool
 }
 
-func (a fakeAccess) IsReadable(path string) bool { return strings.HasPrefix(path, a.readable) }
-func (a fakeAccess) IsHidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
+func (a fakeAccess) IsReadableWithoutAsking(path string) bool {
+	return strings.HasPrefix(path, a.readable)
+}
+func (a fakeAccess) IsHidden(path string) bool { return a.hidden != nil && a.hidden(path) }
 
 // fakeModes holds a permission mode. If err is set, the mode cannot be changed.
 type fakeModes struct {

@@ -198,7 +198,7 @@ func TestNotebookEdit(t *testing.T) {
 		}
 		var out []string
 		for _, c := range nb.Cells {
-			out = append(out, c.Type+":"+tool.TextOfJSONStringOrStringList(c.Source))
+			out = append(out, c.Type+":"+tool.JSONStringOrConcatenatedList(c.Source))
 		}
 		return out
 	}

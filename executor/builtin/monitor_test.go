@@ -10,7 +10,7 @@ import (
 
 // waitNotices waits until the set is idle and returns the notices for the model.
 func waitNotices(set *task.Set) []string {
-	for set.HasRunningTask() {
+	for set.HasRunningBackgroundTask() {
 		<-set.Ready()
 	}
 	var out []string

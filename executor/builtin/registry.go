@@ -79,7 +79,7 @@ func ReadOnlyCall(use protocol.ToolUse) bool {
 
 // ContentFromHookOutput returns the text that the model receives if a hook replaced the output of a tool. It returns false for
 // tools other than Bash, and if the output does not have the structure of Bash output.
-func ContentFromHookOutput(name string, output json.RawMessage) (protocol.Content, bool) {
+func ContentFromHookOutput(name string, output json.RawMessage) (bashText protocol.Content, isBashOutput bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false
 	}

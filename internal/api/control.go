@@ -41,7 +41,7 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 		namespaceName = q
 	}
 	get, post := r.Method == http.MethodGet || r.Method == http.MethodHead, r.Method == http.MethodPost
-	allowed := s.isAuthorized(r) || s.Token == "" && s.isRequestFromThisMachine(r)
+	allowed := s.hasServerToken(r) || s.Token == "" && s.isRequestFromThisMachine(r)
 	switch {
 	case controlRoute == "health" && get:
 		writeJSONResponse(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
@@ -110,7 +110,7 @@ func (s *Server) isRequestFromThisMachine(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func (s *Server) isAuthorized(r *http.Request) bool {
+func (s *Server) hasServerToken(r *http.Request) bool {
 	if s.Token == "" {
 		return false
 	}

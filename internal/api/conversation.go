@@ -101,7 +101,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	}
 	t.message = t.replay.BuildAnswerMessage(x.startedAt)
 	x.journalLine.NotOffered = t.replay.unofferedTools
-	if text, at, _ := t.replay.finalState.engine.Fork().Unplayed(x.r.Context()); text != "" {
+	if text, at, _ := t.replay.finalState.engine.Fork().NextUnplayedStep(x.r.Context()); text != "" {
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
@@ -273,7 +273,7 @@ func (x *exchange) sendFailureWithStatus(fail *scenarios.Failure, id string) {
 		}
 	default:
 	}
-	x.sendJSON(e.Status, wire.NewError(e, fail.ErrorCode(), id))
+	x.sendJSON(e.Status, wire.NewError(e, fail.APIErrorDetailCode(), id))
 }
 
 func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failure) {

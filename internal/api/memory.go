@@ -30,13 +30,13 @@ type requestNamespaceMemory struct {
 	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
-// newRequestNamespaceMemory returns a memory for at least maxEntriesOfEachKind entries of each kind; 0 or less means none.
-func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory {
+// newRequestNamespaceMemory returns a memory for at least minEntriesOfEachKind entries of each kind; 0 or less means none.
+func newRequestNamespaceMemory(minEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
-		states: history.NewBoundedMap[history.Digest, *conversationState](maxEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](maxEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](maxEntriesOfEachKind),
-		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](maxEntriesOfEachKind),
-		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](maxEntriesOfEachKind), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](maxEntriesOfEachKind),
-		prompts: newPromptCache(maxEntriesOfEachKind), claimedSteps: map[history.Digest]int{},
+		states: history.NewBoundedMap[history.Digest, *conversationState](minEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](minEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](minEntriesOfEachKind),
+		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](minEntriesOfEachKind),
+		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](minEntriesOfEachKind), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](minEntriesOfEachKind),
+		prompts: newPromptCache(minEntriesOfEachKind), claimedSteps: map[history.Digest]int{},
 	}
 }
 

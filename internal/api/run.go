@@ -156,7 +156,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 	case reply.Failure != nil:
 	case reply.Fault == "529-storm":
 		reply.Failure = scenarios.FailureByName(string(scenarios.FailOverloaded))
-	case scenarios.IsStreamFault(reply.Fault):
+	case scenarios.ChangesStreamedMessages(reply.Fault):
 		reply.Failure = &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: reply.Fault}
 	}
 }

@@ -60,7 +60,7 @@ func (x *exchange) serveEndpoint(path string) {
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
 		x.serveTokenCount()
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
-		x.serveModels()
+		x.serveModelList()
 	case isModel && x.r.Method == http.MethodGet:
 		x.answerAndJournalSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
@@ -91,7 +91,7 @@ func (x *exchange) serveTokenCount() {
 	})
 }
 
-func (x *exchange) serveModels() {
+func (x *exchange) serveModelList() {
 	query := x.r.URL.Query()
 	limit := 20
 	if text := query.Get("limit"); text != "" {

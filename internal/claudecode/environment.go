@@ -33,7 +33,7 @@ type Environment struct {
 }
 
 // PromptCacheTTL returns how long requests ask the API to cache their prompts: "off", "5m" or "1h" (observed with 2.1.330).
-func (e Environment) PromptCacheTTL() string {
+func (e Environment) PromptCacheTTL() (ttl string) {
 	switch {
 	case e.NoPromptCache:
 		return "off"

@@ -68,7 +68,7 @@ func (p Profile) newKeyFilter(rows, hidden []nameWithFirstVersion) *JSONKeyFilte
 
 // Apply returns a JSON object without the keys that the version does not have; nil means the version does not write the
 // object at all. Values that are not objects, or need no change, are returned unchanged.
-func (f *JSONKeyFilter) Apply(object []byte) []byte {
+func (f *JSONKeyFilter) Apply(object []byte) (filtered []byte) {
 	if f == nil || !slices.ContainsFunc(f.quotedWords, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
 	}

@@ -113,8 +113,8 @@ func (t Thinking) Mode(f ModelFacts) string {
 	return mode
 }
 
-// IsShown reports whether events about the model's messages say how its thinking is displayed.
-func (t Thinking) IsShown(f ModelFacts) bool {
+// LetsModelThink reports whether events about the model's messages say how its thinking is displayed.
+func (t Thinking) LetsModelThink(f ModelFacts) bool {
 	mode := t.Mode(f)
 	return mode != "" && mode != "disabled"
 }
@@ -123,9 +123,9 @@ func (t Thinking) IsShown(f ModelFacts) bool {
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// StrengthOfRequestToPreferBash returns how strongly the CLI asks the model to prefer Bash if the
+// BashPreferencePromptStrength returns how strongly the CLI asks the model to prefer Bash if the
 // user does not approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
-func (f ModelFacts) StrengthOfRequestToPreferBash() (relaxedStrictOrEmpty string) {
+func (f ModelFacts) BashPreferencePromptStrength() (relaxedStrictOrEmpty string) {
 	switch f.Name {
 	case "claude-opus-5-5":
 		return "relaxed"
@@ -135,9 +135,9 @@ func (f ModelFacts) StrengthOfRequestToPreferBash() (relaxedStrictOrEmpty string
 	return ""
 }
 
-// GetsAutoModeExplanationWithoutBashPreference reports whether the CLI explains mode auto to the model without asking it to
+// GetsAutoModePromptWithoutBashHint reports whether the CLI explains mode auto to the model without asking it to
 // prefer Bash (observed with 2.1.330).
-func (f ModelFacts) GetsAutoModeExplanationWithoutBashPreference() bool {
+func (f ModelFacts) GetsAutoModePromptWithoutBashHint() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
 

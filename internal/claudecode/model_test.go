@@ -123,7 +123,7 @@ func TestThinkingMode(t *testing.T) {
 		if got != [2]string{test.wantBudget, test.wantOthers} {
 			t.Errorf("%+v: %q", test.thinking, got)
 		}
-		if shown := test.thinking.IsShown(budget); shown != (test.wantBudget == "enabled") {
+		if shown := test.thinking.LetsModelThink(budget); shown != (test.wantBudget == "enabled") {
 			t.Errorf("%+v: shown %v", test.thinking, shown)
 		}
 	}

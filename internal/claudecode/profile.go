@@ -1,7 +1,7 @@
 // Package claudecode describes Claude Code as data: its tools, commands and models, its init event, and the changes
 // in each version. The tables were measured with the real CLI ([OldestMeasuredVersion] to [NewestMeasuredVersion]).
 //
-// [ProfileFor] answers every question about a version. No other package contains or compares version numbers.
+// [ProfileForExactVersion] answers every question about a version. No other package contains or compares version numbers.
 package claudecode
 
 import (
@@ -31,9 +31,9 @@ type Profile struct {
 	fastModeDisabledReason string // empty means sdk_opt_in_required
 }
 
-// ProfileFor returns the profile of a version. A version newer than all measured ones has every feature. A version
+// ProfileForExactVersion returns the profile of a version. A version newer than all measured ones has every feature. A version
 // that is not a list of numbers has only the features that all versions share.
-func ProfileFor(version string) Profile {
+func ProfileForExactVersion(version string) Profile {
 	return Profile{version: version, numbers: versionNumbers(version)}
 }
 

@@ -36,7 +36,7 @@ func TestProfile(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.version, func(t *testing.T) {
-			p := claudecode.ProfileFor(test.version)
+			p := claudecode.ProfileForExactVersion(test.version)
 			if got := p.IsVersionInMeasuredRange(); got != test.measured {
 				t.Errorf("Measured() = %t", got)
 			}
@@ -88,7 +88,7 @@ func TestKeyFilter(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := claudecode.ProfileFor(test.version).FilterOfEventKeysMissingInVersion().Writer(&out)
+			w := claudecode.ProfileForExactVersion(test.version).FilterOfEventKeysMissingInVersion().Writer(&out)
 			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
@@ -97,14 +97,14 @@ func TestKeyFilter(t *testing.T) {
 			}
 		})
 	}
-	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).FilterOfEventKeysMissingInVersion() != nil {
+	if claudecode.ProfileForExactVersion(claudecode.NewestMeasuredVersion).FilterOfEventKeysMissingInVersion() != nil {
 		t.Error("the newest version lacks keys")
 	}
 }
 
 // A transcript line type that a version does not have is not written.
 func TestTranscriptLines(t *testing.T) {
-	f := claudecode.ProfileFor("2.1.310").TranscriptFilter()
+	f := claudecode.ProfileForExactVersion("2.1.310").TranscriptFilter()
 	if got := f.Apply([]byte(`{"type":"tools-used","tools":[]}`)); got != nil {
 		t.Errorf("tools-used stays: %s", got)
 	}
@@ -167,7 +167,7 @@ func TestFastModeNeedsModel(t *testing.T) {
 		"model_not_allowed":   {{}, {"sonnet"}, {"claude-opus-4-6"}},
 	} {
 		for _, available := range lists {
-			if _, got := claudecode.ProfileFor("2.1.330").WithFastMode(available).FastMode(claudecode.DefaultModel); got != want {
+			if _, got := claudecode.ProfileForExactVersion("2.1.330").WithFastMode(available).FastMode(claudecode.DefaultModel); got != want {
 				t.Errorf("with %q: %s, want %s", available, got, want)
 			}
 		}
@@ -183,7 +183,7 @@ func TestFastModeRequested(t *testing.T) {
 		{claudecode.Environment{RequestsFastMode: true}, "claude-sonnet-5-5", "off", ""},
 		{claudecode.Environment{NoFastMode: true, RequestsFastMode: true}, "opus", "off", "disabled_by_env"},
 	} {
-		p := claudecode.ProfileFor("2.1.330").WithEnvironment(tt.environment).WithFastMode(nil)
+		p := claudecode.ProfileForExactVersion("2.1.330").WithEnvironment(tt.environment).WithFastMode(nil)
 		if state, reason := p.FastMode(tt.model); state != tt.state || reason != tt.reason {
 			t.Errorf("%+v: %s %q", tt, state, reason)
 		}
@@ -204,7 +204,7 @@ func TestRequestBetas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		betas := claudecode.ProfileFor(claudecode.DefaultVersion).WithEnvironment(e).RequestBetas(f)
+		betas := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).WithEnvironment(e).RequestBetas(f)
 		for name := range strings.FieldsSeq(tt.has) {
 			if !slices.Contains(betas, name) {
 				t.Errorf("%s: no %s in %v", tt.environment, name, betas)

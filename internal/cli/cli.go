@@ -24,7 +24,7 @@ import (
 // Main runs the program in the real process and returns its exit code. earlySignals holds signals that arrived before.
 func Main(earlySignals chan os.Signal) int {
 	s := process.NewSystem()
-	if actsAsClaude(s) {
+	if isClaudeCommandLine(s) {
 		s = s.WithEarlySignals(earlySignals)
 	} else {
 		process.RedeliverSignals(earlySignals) // not every command handles signals
@@ -37,10 +37,10 @@ func Main(earlySignals chan os.Signal) int {
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.WithShimEnvironment(s)
 	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
-		code, err := procio.RunRealClaude(ctx, s, fault, argv)
+		code, err := procio.ExecRealClaude(ctx, s, fault, argv)
 		return max(code, process.ReportError(s.Stderr, err))
 	}
-	if !actsAsClaude(s) {
+	if !isClaudeCommandLine(s) {
 		return process.ReportError(s.Stderr, runCommandOrClaude(ctx, s))
 	}
 	if s.Getenv("CLAUDELESS_RUN") == "" { // otherwise claudeless exec reports them
@@ -52,7 +52,7 @@ func Run(ctx context.Context, s *process.System) int {
 	return end(runCommandOrClaude(ctx, s))
 }
 
-func actsAsClaude(s *process.System) bool {
+func isClaudeCommandLine(s *process.System) bool {
 	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || commandOfWord(s, s.Args[1]) == nil
 }
 
@@ -70,7 +70,7 @@ func runCommandOrClaude(ctx context.Context, s *process.System) error {
 		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.InvokedProgramName()+" exec -s FILE -- claude -p PROMPT")
 	}
 	f, err := flags.Parse(s, process.ReplaceInvalidUTF8InCommandLineWords(words))
-	if unknown := unknownCommandError(s, words, err != nil); unknown != nil {
+	if unknown := mistypedCommandError(s, words, err != nil); unknown != nil {
 		return unknown
 	}
 	switch {
@@ -110,9 +110,9 @@ func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// unknownCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A
+// mistypedCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A
 // first word with white space begins a prompt. refused means that the words are not valid arguments of claude.
-func unknownCommandError(s *process.System, words []string, flagsInvalid bool) error {
+func mistypedCommandError(s *process.System, words []string, flagsInvalid bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil
 	}

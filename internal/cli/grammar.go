@@ -101,12 +101,12 @@ func commandOfWord(s *process.System, word string) commandFunc {
 		return nil
 	}
 	return func(ctx context.Context, s *process.System, words []string) error {
-		if text := realCLICommandHelp(slices.Concat([]string{word}, words)); text != "" {
+		if text := requestedRealCLIHelp(slices.Concat([]string{word}, words)); text != "" {
 			_, err := io.WriteString(s.Stdout, text)
 			return err
 		}
 		if len(words) == 0 && slices.Contains([]string{"auth", "plugin", "plugins"}, word) {
-			return process.Verbatimf("%s", strings.TrimSuffix(realCLICommandHelp([]string{word, "--help"}), "\n"))
+			return process.Verbatimf("%s", strings.TrimSuffix(requestedRealCLIHelp([]string{word, "--help"}), "\n"))
 		}
 		return run(ctx, s, words)
 	}

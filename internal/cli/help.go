@@ -42,7 +42,7 @@ type versionCmd struct {
 
 func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
-		return printVersionFacts(s, claudecode.ProfileFor(c.Of), c.JSON)
+		return printVersionFacts(s, claudecode.ProfileForExactVersion(c.Of), c.JSON)
 	}
 	who := help.Identify(s, claudelessVersion(), claudecode.DefaultVersion)
 	line := fmt.Sprintf("claudeless %s (simulates claude %s)", who.Claudeless, who.Claude)
@@ -148,9 +148,9 @@ func runCompletion(_ context.Context, s *process.System, words []string) error {
 //go:embed command_help.txt
 var realCLICommandHelpText string
 
-// realCLICommandHelp returns the help for a command or subcommand of the real CLI; "" means that words do not request help, or that
+// requestedRealCLIHelp returns the help for a command or subcommand of the real CLI; "" means that words do not request help, or that
 // the command is unknown.
-func realCLICommandHelp(words []string) string {
+func requestedRealCLIHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {
 		return ""

@@ -69,7 +69,7 @@ func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *f
 		if err != nil {
 			return "", reportStartError(sys, plan, err)
 		}
-		err = finishTerminalSession(ctx, sys, t.Session(), t.Run(ctx, prompt))
+		err = checkTerminalOutcome(ctx, sys, t.Session(), t.Run(ctx, prompt))
 		if t.NextSessionID == "" {
 			_ = console.Close() // the terminal may be closed already
 		}
@@ -85,7 +85,7 @@ func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *f
 	}
 }
 
-func finishTerminalSession(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
+func checkTerminalOutcome(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)
 	}

@@ -125,13 +125,13 @@ func (r *interactiveRun) write(path, text string) {
 // wait waits until the screen has a text.
 func (r *interactiveRun) wait(text string) {
 	r.t.Helper()
-	r.waitUntil("has "+text, func(s emulator.Screen) bool { return strings.Contains(s.Text(), text) })
+	r.waitUntil("has "+text, func(s emulator.Screen) bool { return strings.Contains(s.TextWithAllRows(), text) })
 }
 
 // waitGone waits until the screen no longer has a text.
 func (r *interactiveRun) waitGone(text string) {
 	r.t.Helper()
-	r.waitUntil("lacks "+text, func(s emulator.Screen) bool { return !strings.Contains(s.Text(), text) })
+	r.waitUntil("lacks "+text, func(s emulator.Screen) bool { return !strings.Contains(s.TextWithAllRows(), text) })
 }
 
 func (r *interactiveRun) waitUntil(what string, ok func(emulator.Screen) bool) {
@@ -145,7 +145,7 @@ func (r *interactiveRun) waitUntil(what string, ok func(emulator.Screen) bool) {
 		select {
 		case <-r.term.written:
 		case <-limit:
-			r.t.Fatalf("the screen never %s:\n%s\nstderr: %s", what, screen.Text(), r.stderr)
+			r.t.Fatalf("the screen never %s:\n%s\nstderr: %s", what, screen.TextWithAllRows(), r.stderr)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (r *interactiveRun) waitExit(want int) {
 			r.t.Errorf("exit code %d, want %d; stderr: %s", code, want, r.stderr)
 		}
 	case <-time.After(20 * time.Second):
-		r.t.Fatalf("the run did not end:\n%s", r.term.screen().Text())
+		r.t.Fatalf("the run did not end:\n%s", r.term.screen().TextWithAllRows())
 	}
 	if r.term.raw {
 		r.t.Error("the terminal was not restored")
@@ -222,7 +222,7 @@ func TestInteractiveTurn(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")
 	if screen := r.term.screen(); screen.Title != "✳ Claude Code" || !strings.HasPrefix(screen.Line(33), "❯") || !strings.Contains(screen.Line(35), "manual mode on") {
-		t.Errorf("title %q, screen:\n%s", screen.Title, screen.Text())
+		t.Errorf("title %q, screen:\n%s", screen.Title, screen.TextWithAllRows())
 	}
 	r.typePrompt("hello")
 	r.wait("● Hello there.")
@@ -305,7 +305,7 @@ func TestInteractiveRule(t *testing.T) {
 	r.wait("● Ran: false")
 	r.wait("? for shortcuts")
 	r.typePrompt("rule again")
-	r.waitUntil("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
+	r.waitUntil("has two results", func(s emulator.Screen) bool { return strings.Count(s.TextWithAllRows(), "● Ran: false") == 2 })
 	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
 	if text, _ := os.ReadFile(strings.Join(files, "")); strings.Count(string(text), `"source":"user_permanent"`) != 2 {
 		t.Errorf("the decision is not permanent: %s", text)
@@ -361,7 +361,7 @@ func TestInteractiveInterruptAtOnce(t *testing.T) {
 	for range 20 {
 		r.press("a slow one\r" + keyCtrlC)
 		r.waitUntil("has only the draft", func(s emulator.Screen) bool {
-			return strings.Contains(s.Text(), "❯\u00a0a slow one") && strings.Count(s.Text(), "a slow one") == 1
+			return strings.Contains(s.TextWithAllRows(), "❯\u00a0a slow one") && strings.Count(s.TextWithAllRows(), "a slow one") == 1
 		})
 		r.press("\x15")
 		r.waitGone("a slow one")
@@ -438,7 +438,7 @@ func TestInteractiveDeafDialogs(t *testing.T) {
 	pressAtOnce(r, "\r") // would run the command
 	pressAtOnce(r, keyDown)
 	r.waitUntil("selects the second option", func(s emulator.Screen) bool {
-		return strings.Contains(s.Text(), "❯ 2.") || strings.Contains(s.Text(), "❯ Yes, and")
+		return strings.Contains(s.TextWithAllRows(), "❯ 2.") || strings.Contains(s.TextWithAllRows(), "❯ Yes, and")
 	})
 	r.term.keys <- []byte(keyEsc)
 	r.wait("Interrupted")
@@ -621,7 +621,7 @@ func TestInteractivePlanChecks(t *testing.T) {
 			}
 			r.press(keyEsc)
 			r.wait("Interrupted · What should Claude do instead?")
-			if shown := strings.Contains(r.term.screen().Text(), "Auto mode can't"); shown != (settings == "{}") {
+			if shown := strings.Contains(r.term.screen().TextWithAllRows(), "Auto mode can't"); shown != (settings == "{}") {
 				t.Errorf("explained: %t", shown)
 			}
 		})
@@ -637,7 +637,7 @@ func TestInteractiveAutoNotice(t *testing.T) {
 		}, "--settings", "{}")
 		r.wait("auto mode on (shift+tab to cycle)")
 		config, _ := os.ReadFile(filepath.Join(r.config, ".claude.json"))
-		if shown := strings.Contains(r.term.screen().Text(), notice); shown != (before == "") || !strings.Contains(string(config), "hasSeenAutoDefaultNotice") {
+		if shown := strings.Contains(r.term.screen().TextWithAllRows(), notice); shown != (before == "") || !strings.Contains(string(config), "hasSeenAutoDefaultNotice") {
 			t.Errorf("%q: notice %t, configuration %s", before, shown, config)
 		}
 	}
@@ -689,7 +689,7 @@ func TestInteractiveKey(t *testing.T) {
 		r.write(filepath.Join(r.config, ".claude.json"), `{"hasCompletedOnboarding":true}`)
 	})
 	r.wait("❯ No (recommended)")
-	if text := r.term.screen().Text(); strings.Contains(text, "eeee") {
+	if text := r.term.screen().TextWithAllRows(); strings.Contains(text, "eeee") {
 		t.Errorf("the screen shows the key:\n%s", text)
 	}
 	r.press(keyUp, "\r")
@@ -769,7 +769,7 @@ func TestInteractiveFaults(t *testing.T) {
 		"retry-long": func(r *interactiveRun) {
 			r.wait("/effort")
 			r.typePrompt("overload")
-			r.waitUntil("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.Text(), "attempt 1/") > 1 })
+			r.waitUntil("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.TextWithAllRows(), "attempt 1/") > 1 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -814,7 +814,7 @@ func TestInteractiveKeys(t *testing.T) {
 	r.wait("? for shortcuts")
 	r.press("ab", "\x7f", "\n", "\x1b[200~two\rlines\x1b[201~")
 	r.waitUntil("has three rows", func(s emulator.Screen) bool {
-		return strings.Contains(s.Text(), "❯\u00a0a\n  two\n  lines\n")
+		return strings.Contains(s.TextWithAllRows(), "❯\u00a0a\n  two\n  lines\n")
 	})
 	r.press(keyCtrlC)
 	r.wait("? for shortcuts")
@@ -1090,7 +1090,7 @@ func TestInteractivePages(t *testing.T) {
 		r.press("x", "\r", keyEsc)
 		r.waitGone("Esc to close")
 		r.wait("? for shortcuts")
-		if text := r.term.screen().Text(); strings.Contains(text, command) {
+		if text := r.term.screen().TextWithAllRows(); strings.Contains(text, command) {
 			t.Errorf("%s left a trace:\n%s", command, text)
 		}
 	}
@@ -1183,12 +1183,12 @@ func TestInteractiveInline(t *testing.T) {
 	r.press("\r")
 	r.wait("Made: false")
 	r.wait("? for shortcuts")
-	if text := r.term.screen().Text(); strings.Count(text, "manual mode on") != 1 {
+	if text := r.term.screen().TextWithAllRows(); strings.Count(text, "manual mode on") != 1 {
 		t.Errorf("rows were left behind:\n%s", text)
 	}
 	r.typePrompt("/exit")
 	r.waitExit(0)
-	if text := r.term.screen().Text(); !strings.Contains(text, "● Made: false") {
+	if text := r.term.screen().TextWithAllRows(); !strings.Contains(text, "● Made: false") {
 		t.Errorf("the text is gone:\n%s", text)
 	}
 }

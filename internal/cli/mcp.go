@@ -27,7 +27,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	}
 	err = mcpcmd.Run(ctx, mcpcmd.Options{
 		Name: s.InvokedProgramName(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
-		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
+		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.ProgressTerminal(),
 	}, words)
 	switch {
 	case errors.Is(err, mcpcmd.ErrCallerMustServeBuiltinTools):

@@ -35,7 +35,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
-	prompts, err := promptsOfRun(ctx, sys, f, s)
+	prompts, err := textRunPrompts(ctx, sys, f, s)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	defer interrupt(nil)
 	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
 	err = encoderForFormat(&plan)(sys.Stdout, s.PlayTurnsAndBackgroundWork(turns, prompts))
-	return finishRun(ctx, turns, sessionEnd{sys, s, err})
+	return checkRunOutcome(ctx, turns, sessionEnd{sys, s, err})
 }
 
 // runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
@@ -64,7 +64,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
-	return finishRun(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
+	return checkRunOutcome(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
 // withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
@@ -105,9 +105,9 @@ type sessionEnd struct {
 	err     error
 }
 
-// finishRun converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
+// checkRunOutcome converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
 // success; otherwise the last result decides. It crashes if the scenario says so, and prints missed expectations.
-func finishRun(ctx, turnsContext context.Context, end sessionEnd) error {
+func checkRunOutcome(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
 	}
@@ -230,9 +230,9 @@ func joinPromptArgumentAndStdin(ctx context.Context, s *process.System, f *flags
 	return f.Prompt + "\n" + piped, nil
 }
 
-// promptsOfRun returns the prompts of the run. If an earlier run deferred a call, the first prompt
+// textRunPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt
 // continues this call, and the user may omit the prompt.
-func promptsOfRun(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
+func textRunPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {
 		if main, ok := s.Plan().Catalog.Agent(s.Plan().Customization.Agent); ok && main.First != "" {

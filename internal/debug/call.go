@@ -186,7 +186,7 @@ func (c *hubState) expressionVariables(call *runningCall, data CallData, phase P
 
 // decodeJSONForExpressions decodes JSON for expressions: whole numbers become int if they fit.
 func decodeJSONForExpressions(raw json.RawMessage) any {
-	v, err := plainjson.Decode(raw)
+	v, err := plainjson.DecodeFirstValue(raw)
 	if err != nil {
 		return nil
 	}

@@ -260,7 +260,7 @@ func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 	action := cmp.Or(PauseDecisionAction(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
 	if p.phase == PhaseAfterCall {
-		edited = isJSONPresent(r.ModifiedResult) || r.ModifiedResultExpr != ""
+		edited = isNonBlank(r.ModifiedResult) || r.ModifiedResultExpr != ""
 	}
 	switch {
 	case r.ReplacementFunction != "":
@@ -283,7 +283,7 @@ func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 	return action, nil
 }
 
-func isJSONPresent(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
+func isNonBlank(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
 func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *openPause, decision *Decision, request ResumeRequest) (err error) {
 	if p.phase == PhaseAfterCall {
@@ -328,7 +328,7 @@ func (r ResumeRequest) messageOfRaisedFailure() string {
 	if json.Unmarshal(r.Exception, &text) == nil && text != "" {
 		return text
 	}
-	if isJSONPresent(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
+	if isNonBlank(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
 	return cmp.Or(r.ExceptionType, "the debugger made the call fail")

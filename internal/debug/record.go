@@ -20,7 +20,7 @@ type CallRecords struct {
 const DefaultRecordLimit = 100
 
 const (
-	maxRecordBytes               = 16 << 20
+	maxTotalBytesOfRecords       = 16 << 20
 	estimatedFixedBytesPerRecord = 1 << 10
 )
 
@@ -40,7 +40,7 @@ func (r *callRecordStore) storeAndPublishLocked(rec *Record) {
 	}
 	r.total++
 	r.keptRecords = append(r.keptRecords, rec)
-	for r.keptBytes += rec.size; r.keptBytes > maxRecordBytes && len(r.keptRecords) > 1; r.keptRecords = r.keptRecords[1:] {
+	for r.keptBytes += rec.size; r.keptBytes > maxTotalBytesOfRecords && len(r.keptRecords) > 1; r.keptRecords = r.keptRecords[1:] {
 		r.keptBytes -= r.keptRecords[0].size
 		r.keptRecords[0] = nil
 	}

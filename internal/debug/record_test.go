@@ -305,7 +305,7 @@ func TestBytesKept(t *testing.T) {
 	}
 	kept := len(value) * 2000
 	all, err := h.Records.Calls("", new(5000))
-	if n := len(all.Calls); err != nil || n*len(value) > maxRecordBytes || n*len(value) < maxRecordBytes/2 || all.Total != 2000 || h.Status().DroppedCalls != 2000-n {
+	if n := len(all.Calls); err != nil || n*len(value) > maxTotalBytesOfRecords || n*len(value) < maxTotalBytesOfRecords/2 || all.Total != 2000 || h.Status().DroppedCalls != 2000-n {
 		t.Errorf("%d records of %d bytes are kept (%d at first), %v", n, len(value), kept, err)
 	}
 

@@ -151,7 +151,7 @@ func (g *ScriptedGate) fillResumeRequestFromBreakpoint(ctx context.Context, scen
 		r.FakeResult = filled.Result
 	case filled.Action == scenarios.BreakFail:
 		r.Action, r.ExceptionMessage = string(ActionRaise), filled.Message
-	case filled.Action == scenarios.BreakReplace:
+	case filled.Action == scenarios.BreakReplaceTool:
 		r.ReplacementFunction = g.resolveTool(ctx, filled.Replacement)
 	}
 	return r, nil

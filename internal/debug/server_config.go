@@ -89,16 +89,16 @@ func syntaxErrorPosition(data []byte, err error) string {
 
 // ParseInlineServer parses "NAME:VALUE". If VALUE is a URL, the server is reached over SSE. Otherwise, VALUE is a
 // command and its arguments, separated by white space.
-func ParseInlineServer(nameAndCommandOrURL string) (serverConfig mcp.ServerConfig, syntaxError error) {
-	name, value, ok := strings.Cut(nameAndCommandOrURL, ":")
+func ParseInlineServer(nameColonCommandOrURL string) (serverConfig mcp.ServerConfig, syntaxError error) {
+	name, value, ok := strings.Cut(nameColonCommandOrURL, ":")
 	value = strings.TrimSpace(value)
 	switch {
 	case !ok:
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", nameAndCommandOrURL)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", nameColonCommandOrURL)
 	case name == "":
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", nameAndCommandOrURL)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", nameColonCommandOrURL)
 	case value == "":
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", nameAndCommandOrURL)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", nameColonCommandOrURL)
 	case !mcp.ValidName(name):
 		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}

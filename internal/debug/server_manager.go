@@ -87,7 +87,7 @@ func invalidServerNameError(name string) error {
 
 // Start connects the configured servers and returns when each is connected or has failed. ctx bounds only the waiting.
 func (m *ServerManager) Start(ctx context.Context) error {
-	err := m.mcp.Start(ctx)
+	err := m.mcp.StartAndWait(ctx)
 	m.refreshStatuses()
 	return err
 }
@@ -242,8 +242,8 @@ func (m *ServerManager) externalToolNames(name string) []string {
 	return m.externalServerOf(s).Tools
 }
 
-// Disconnect closes a server's connection and keeps its configuration.
-func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
+// DisconnectKeepingConfig closes a server's connection and keeps its configuration.
+func (m *ServerManager) DisconnectKeepingConfig(ctx context.Context, name string) error {
 	if _, ok := m.findServer(name); !ok {
 		return NewError(CodeServerNotFound, "", "name", name)
 	}
@@ -297,8 +297,8 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 	return all, nil
 }
 
-// Call runs a tool and returns its result as the server sent it. The hub records the call, even if it fails.
-func (m *ServerManager) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+// CallAndRecord runs a tool and returns its result as the server sent it. The hub records the call, even if it fails.
+func (m *ServerManager) CallAndRecord(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	server, tool, err := m.resolveToolName(name)
 	if err != nil {
 		return nil, err

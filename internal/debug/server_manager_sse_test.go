@@ -77,20 +77,20 @@ func TestSSE(t *testing.T) {
 	if err != nil || len(tools) != 1 || tools[0] != "old/größe" {                                       // C20 C160
 		t.Fatalf("%v, %v", tools, err)
 	}
-	if got, err := m.Call(t.Context(), "old/größe", nil); err != nil || !strings.Contains(string(got), "by SSE") {
+	if got, err := m.CallAndRecord(t.Context(), "old/größe", nil); err != nil || !strings.Contains(string(got), "by SSE") {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := m.Disconnect(t.Context(), "old"); err != nil { // C22
+	if err := m.DisconnectKeepingConfig(t.Context(), "old"); err != nil { // C22
 		t.Error(err)
 	}
 	<-gone
-	if _, err := m.Call(t.Context(), "old/größe", nil); errorCode(err) != CodeServerNotConnected {
+	if _, err := m.CallAndRecord(t.Context(), "old/größe", nil); errorCode(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
 	if tools, err := m.Reconnect(t.Context(), "old"); err != nil || len(tools) != 2 || tools[1] != "old/new" { // C58 C155
 		t.Errorf("%v, %v", tools, err)
 	}
-	if got, err := m.Call(t.Context(), "old/new", nil); err != nil || !strings.Contains(string(got), "by SSE") { // C159
+	if got, err := m.CallAndRecord(t.Context(), "old/new", nil); err != nil || !strings.Contains(string(got), "by SSE") { // C159
 		t.Errorf("a tool without a schema: %s, %v", got, err)
 	}
 }
@@ -110,7 +110,7 @@ func TestNoTools(t *testing.T) {
 	if c := waitForStatus(t, m, "none", StatusConnected); len(c.Tools) != 0 {
 		t.Errorf("%+v", c)
 	}
-	if _, err := m.Call(t.Context(), "none/echo", nil); errorCode(err) != CodeToolNotFound {
+	if _, err := m.CallAndRecord(t.Context(), "none/echo", nil); errorCode(err) != CodeToolNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestNoTools(t *testing.T) {
 func TestServerAsks(t *testing.T) {
 	m, _ := newManager(t, server(t, "asks", "s2c"))
 	for range 2 {
-		if got, err := m.Call(t.Context(), "asks/echo", nil); err != nil || !strings.Contains(string(got), "-3260") {
+		if got, err := m.CallAndRecord(t.Context(), "asks/echo", nil); err != nil || !strings.Contains(string(got), "-3260") {
 			t.Errorf("%s, %v", got, err)
 		}
 	}

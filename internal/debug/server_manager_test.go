@@ -179,7 +179,7 @@ func hasEnded(pid int) bool {
 func TestDisconnect(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
 	pid := m.mcp.Servers()[0].PID
-	if err := m.Disconnect(t.Context(), "a"); err != nil { // C17 C111
+	if err := m.DisconnectKeepingConfig(t.Context(), "a"); err != nil { // C17 C111
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(5 * time.Second); !hasEnded(pid); {
@@ -190,10 +190,10 @@ func TestDisconnect(t *testing.T) {
 	if c := waitForStatus(t, m, "a", StatusDisconnected); len(c.Tools) != 0 || c.ConnectedAt != nil {
 		t.Errorf("%+v", c)
 	}
-	if err := m.Disconnect(t.Context(), "a"); err != nil { // U175
+	if err := m.DisconnectKeepingConfig(t.Context(), "a"); err != nil { // U175
 		t.Errorf("again: %v", err)
 	}
-	if _, err := m.Call(t.Context(), "a/echo", nil); errorCode(err) != CodeServerNotConnected { // C32 C105
+	if _, err := m.CallAndRecord(t.Context(), "a/echo", nil); errorCode(err) != CodeServerNotConnected { // C32 C105
 		t.Errorf("call: %v", err)
 	}
 	if tools, err := m.Reconnect(t.Context(), "a"); err != nil || len(tools) != 5 { // C57 C58 C113
@@ -202,8 +202,8 @@ func TestDisconnect(t *testing.T) {
 	if tools, err := m.Reconnect(t.Context(), "a"); err != nil || len(tools) != 5 { // U176
 		t.Errorf("again: %v, %v", tools, err)
 	}
-	_, reconnect := m.Reconnect(t.Context(), "nope")                                                                                  // C63 C114
-	if err := m.Disconnect(t.Context(), "nope"); errorCode(err) != CodeServerNotFound || errorCode(reconnect) != CodeServerNotFound { // C18 C112
+	_, reconnect := m.Reconnect(t.Context(), "nope")                                                                                               // C63 C114
+	if err := m.DisconnectKeepingConfig(t.Context(), "nope"); errorCode(err) != CodeServerNotFound || errorCode(reconnect) != CodeServerNotFound { // C18 C112
 		t.Errorf("%v, %v", err, reconnect)
 	}
 }
@@ -226,7 +226,7 @@ func TestCatalogue(t *testing.T) {
 	if err != nil || len(one) != 2 || one[0].Name != "odd/a.b" || one[1].Name != "odd/x__y" {
 		t.Errorf("%v, %v", one, err)
 	}
-	if _, err := m.Call(t.Context(), "odd/a.b", nil); err != nil {
+	if _, err := m.CallAndRecord(t.Context(), "odd/a.b", nil); err != nil {
 		t.Errorf("a tool with a point: %v", err)
 	}
 	if _, err := m.Tools("nope"); errorCode(err) != CodeServerNotFound {
@@ -236,7 +236,7 @@ func TestCatalogue(t *testing.T) {
 
 func TestCall(t *testing.T) {
 	m, hub := newManager(t, server(t, "a", "ok"), server(t, "rpc", "rpc-error"), server(t, "odd", "unknown-content"), server(t, "slow", "ok", "timeout_s", "0.2"))
-	result, err := m.Call(t.Context(), "a/echo", json.RawMessage(`{"text":"hü\u2028"}`)) // C29 C30 C38 C161
+	result, err := m.CallAndRecord(t.Context(), "a/echo", json.RawMessage(`{"text":"hü\u2028"}`)) // C29 C30 C38 C161
 	if err != nil || string(result) != `{"content":[{"text":"echo: hü`+"\\u2028"+`","type":"text"}]}` && !strings.Contains(string(result), "echo: hü") {
 		t.Errorf("%s, %v", result, err)
 	}
@@ -251,13 +251,13 @@ func TestCall(t *testing.T) {
 	if data, err := hub.StoredValueByContentID(rec.ResultCID); err != nil || string(data) != string(result) { // C40 C116
 		t.Errorf("%s, %v", data, err)
 	}
-	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // C31
+	if _, err := m.CallAndRecord(t.Context(), "a/echo", nil); err != nil { // C31
 		t.Errorf("no arguments: %v", err)
 	}
-	if result, err := m.Call(t.Context(), "a/fail", nil); err != nil || !strings.Contains(string(result), `"isError":true`) { // C162
+	if result, err := m.CallAndRecord(t.Context(), "a/fail", nil); err != nil || !strings.Contains(string(result), `"isError":true`) { // C162
 		t.Errorf("%s, %v", result, err)
 	}
-	if result, err := m.Call(t.Context(), "odd/echo", nil); err != nil || strings.Count(string(result), `"type"`) < 2 { // C39
+	if result, err := m.CallAndRecord(t.Context(), "odd/echo", nil); err != nil || strings.Count(string(result), `"type"`) < 2 { // C39
 		t.Errorf("%s, %v", result, err)
 	}
 	for _, tt := range []struct{ tool, want string }{
@@ -268,7 +268,7 @@ func TestCall(t *testing.T) {
 		{"", CodeInvalidToolName},
 		{"rpc/echo", CodeExternalToolCallFailed}, // C37
 	} {
-		_, err := m.Call(t.Context(), tt.tool, nil)
+		_, err := m.CallAndRecord(t.Context(), tt.tool, nil)
 		if errorCode(err) != tt.want {
 			t.Errorf("%q: %v, want %s", tt.tool, err, tt.want)
 		}
@@ -278,7 +278,7 @@ func TestCall(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.Call(t.Context(), "slow/sleep", json.RawMessage(`{"ms":5000}`)); errorCode(err) != CodeCallTimeout { // C36 C138
+	if _, err := m.CallAndRecord(t.Context(), "slow/sleep", json.RawMessage(`{"ms":5000}`)); errorCode(err) != CodeCallTimeout { // C36 C138
 		t.Errorf("%v", err)
 	}
 	calls, err = hub.Records.Calls("slow/sleep", nil)
@@ -287,7 +287,7 @@ func TestCall(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := m.Call(ctx, "a/sleep", json.RawMessage(`{"ms":5000}`)); err == nil { // C135
+	if _, err := m.CallAndRecord(ctx, "a/sleep", json.RawMessage(`{"ms":5000}`)); err == nil { // C135
 		t.Error("the call outlived its context")
 	}
 }
@@ -296,7 +296,7 @@ func TestCall(t *testing.T) {
 func TestLargeCall(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
 	text := strings.Repeat("x", 10<<20)
-	result, err := m.Call(t.Context(), "a/echo", json.RawMessage(`{"text":"`+text+`"}`))
+	result, err := m.CallAndRecord(t.Context(), "a/echo", json.RawMessage(`{"text":"`+text+`"}`))
 	if err != nil || !strings.Contains(string(result), text) {
 		t.Errorf("%d bytes, %v", len(result), err)
 	}
@@ -324,7 +324,7 @@ func TestResources(t *testing.T) {
 	if _, err := m.ReadResource(t.Context(), "plain", "x"); errorCode(err) != CodeResourceNotFound { // C52
 		t.Errorf("%v", err)
 	}
-	if err := m.Disconnect(t.Context(), "r"); err != nil {
+	if err := m.DisconnectKeepingConfig(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.ReadResource(t.Context(), "r", "file:///a.txt"); errorCode(err) != CodeServerNotConnected { // C51
@@ -338,7 +338,7 @@ func TestAtTheSameTime(t *testing.T) {
 	for i := range 40 {
 		wg.Go(func() { // C53 C54 C136 C139
 			text := fmt.Sprintf("n%d.", i)
-			result, err := m.Call(t.Context(), []string{"a", "b"}[i%2]+"/echo", json.RawMessage(`{"text":"`+text+`"}`))
+			result, err := m.CallAndRecord(t.Context(), []string{"a", "b"}[i%2]+"/echo", json.RawMessage(`{"text":"`+text+`"}`))
 			if err != nil || !strings.Contains(string(result), "echo: "+text) {
 				t.Errorf("%s: %s, %v", text, result, err)
 			}
@@ -351,7 +351,7 @@ func TestAtTheSameTime(t *testing.T) {
 	})
 	wg.Wait()
 	for range 2 { // C163: in the end there is one state
-		wg.Go(func() { m.Disconnect(t.Context(), "c") })
+		wg.Go(func() { m.DisconnectKeepingConfig(t.Context(), "c") })
 		wg.Go(func() { m.Reconnect(t.Context(), "c") })
 	}
 	wg.Wait()
@@ -377,7 +377,7 @@ func TestDisconnectDuringACall(t *testing.T) {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		_, err := m.Call(t.Context(), "b/sleep", json.RawMessage(`{"ms":20000}`))
+		_, err := m.CallAndRecord(t.Context(), "b/sleep", json.RawMessage(`{"ms":20000}`))
 		failed <- err
 	}()
 	for deadline := time.Now().Add(8 * time.Second); ; {
@@ -389,7 +389,7 @@ func TestDisconnectDuringACall(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if err := m.Disconnect(t.Context(), "b"); err != nil {
+	if err := m.DisconnectKeepingConfig(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; errorCode(err) != CodeExternalToolCallFailed || !strings.Contains(err.Error(), "Connection closed") || time.Since(began) > 5*time.Second {
@@ -404,7 +404,7 @@ func TestCloseDuringACall(t *testing.T) {
 	pid := m.mcp.Servers()[0].PID
 	failed := make(chan error, 1)
 	go func() {
-		_, err := m.Call(t.Context(), "a/sleep", json.RawMessage(`{"ms":20000}`))
+		_, err := m.CallAndRecord(t.Context(), "a/sleep", json.RawMessage(`{"ms":20000}`))
 		failed <- err
 	}()
 	began := time.Now()
@@ -417,7 +417,7 @@ func TestCloseDuringACall(t *testing.T) {
 	if !hasEnded(pid) {
 		t.Error("the process of the server is there after Close")
 	}
-	if _, err := m.Call(t.Context(), "a/echo", nil); err == nil {
+	if _, err := m.CallAndRecord(t.Context(), "a/echo", nil); err == nil {
 		t.Error("a call after Close succeeded")
 	}
 	if _, err := m.Connect(t.Context(), "b", entry(t, "ok")); err == nil {
@@ -441,7 +441,7 @@ func TestKilledServer(t *testing.T) {
 		}
 	}
 	waitForStatus(t, m, "stays", StatusDisconnected) // C62
-	if _, err := m.Call(t.Context(), "stays/echo", nil); errorCode(err) != CodeServerNotConnected {
+	if _, err := m.CallAndRecord(t.Context(), "stays/echo", nil); errorCode(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
 	// The status of server "a" remains connected until its client has read the end of the output. Only a new process shows
@@ -453,7 +453,7 @@ func TestKilledServer(t *testing.T) {
 			t.Fatalf("a has no new process: %+v", m.mcp.Servers())
 		}
 	}
-	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil {
+	if _, err := m.CallAndRecord(t.Context(), "a/echo", nil); err != nil {
 		t.Errorf("after it came back: %v", err)
 	}
 	waitForStatus(t, m, "stays", StatusDisconnected)

@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if o.Out == "" {
 		err = k.CopyFile("scenario.toml", o.Stdout)
 	} else {
-		out.Written, err = k.Commit()
+		out.Written, err = k.CommitWithoutSecretCheck()
 	}
 	if err == nil && compare != nil {
 		out.Checked = true
@@ -252,7 +252,7 @@ func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelTe
 	}
 	for i, result := range w.results {
 		if before, behind, ok := strings.Cut(modelText, result); ok && len(result) >= minBytesOfResultReplacedByReference {
-			return tomltext.Quote(asTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + asTemplate(behind))
+			return tomltext.BasicString(asTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + asTemplate(behind))
 		}
 	}
 	return quoteScenarioText(modelText)

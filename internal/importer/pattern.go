@@ -190,7 +190,7 @@ func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
 }
 
 // quoteScenarioText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
-func quoteScenarioText(s string) string { return tomltext.Quote(asTemplate(s)) }
+func quoteScenarioText(s string) string { return tomltext.BasicString(asTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
@@ -208,7 +208,7 @@ func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
 func oneLineTOMLString(s string) string {
 	parts := strings.Split(s, "\n")
 	for i, p := range parts {
-		q := tomltext.Quote(p)
+		q := tomltext.BasicString(p)
 		parts[i] = q[1 : len(q)-1]
 	}
 	return `"` + strings.Join(parts, `\n`) + `"`

@@ -88,7 +88,7 @@ func (w *scenarioWriter) originComment(s *session.Session) string {
 	if s.Date != "" {
 		what += ", " + s.Date
 	}
-	return asCommentText(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
+	return controlsToSpaces(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
@@ -105,9 +105,9 @@ func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title st
 	return w.originComment(sessions[0])
 }
 
-func asCommentLine(text string) string { return "# " + asCommentText(text) + "\n" }
+func asCommentLine(text string) string { return "# " + controlsToSpaces(text) + "\n" }
 
-func asCommentText(text string) string {
+func controlsToSpaces(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
@@ -124,7 +124,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		}
 		w.promptNumber++
 		w.resultFiles = 0
-		title := asCommentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedMediaText(p.OtherParts)))
+		title := controlsToSpaces(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedMediaText(p.OtherParts)))
 		match := w.patterns.choosePatternOfPrompt(typed, p.Text)
 		switch {
 		case p.TextMissing:
@@ -270,7 +270,7 @@ func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 	case how == replayCallAsDenied:
 		w.toml.WriteRaw(asCommentLine("the call was denied; see tool_execution below"))
 	}
-	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
+	w.toml.WriteRaw("tool = " + tomltext.BasicString(tool) + "\n")
 	input := c.Input
 	if how == replayCallByRunningTool {
 		key, value, _ := w.plans.inputOfCallReadingOneImportedFile(c)
@@ -306,7 +306,7 @@ func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.promptNumber, w.resultFiles)
 	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(toolResultText)))
-	return `{ "$file" = ` + tomltext.Quote(name) + " }"
+	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
 const maxImportedToolResultBytes = 200 << 10
@@ -345,7 +345,7 @@ func (w *scenarioWriter) inlineOrFileReferenceTOMLOfInput(raw json.RawMessage) s
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
 	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(string(raw))+"\n"))
-	return `{ "$file" = ` + tomltext.Quote(name) + " }"
+	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
 func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {

@@ -101,7 +101,7 @@ func eventsFrom(list []json.RawMessage) []comparedEvent {
 }
 
 func parseRecordedEvent(rawEvent json.RawMessage) comparedEvent {
-	v, err := plainjson.Decode(rawEvent)
+	v, err := plainjson.DecodeFirstValue(rawEvent)
 	if _, object := v.(map[string]any); err != nil || !object {
 		return comparedEvent{kind: "text", alignKey: "text", value: string(rawEvent)}
 	}

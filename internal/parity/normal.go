@@ -137,7 +137,7 @@ var placeholderByJSONKey = sync.OnceValue(func() map[string]string {
 // JSON replaces values in the strings of a JSON text and in the values of keys that hold ids, times, durations,
 // costs and versions. Keys are sorted. Input that is not JSON is handled as text.
 func (n *Normaliser) JSON(raw json.RawMessage) string {
-	v, err := plainjson.Decode(raw)
+	v, err := plainjson.DecodeFirstValue(raw)
 	if err != nil {
 		return n.Text(string(raw))
 	}

@@ -65,7 +65,7 @@ func maskDescriptions(stdout string) string {
 			b.WriteString(text)
 			continue
 		}
-		value, _ := plainjson.Decode([]byte(text))
+		value, _ := plainjson.DecodeFirstValue([]byte(text))
 		line, ok := value.(map[string]any)
 		if !ok {
 			b.WriteString(text)
@@ -107,7 +107,7 @@ func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
 	if len(paths) == 0 && !lists {
 		return rawLine
 	}
-	value, _ := plainjson.Decode(rawLine)
+	value, _ := plainjson.DecodeFirstValue(rawLine)
 	line, ok := value.(map[string]any)
 	if !ok {
 		return rawLine

@@ -54,16 +54,16 @@ var ErrNeedsLogin = errors.New("no valid credentials for the server")
 
 // Authorization returns the Authorization header of the next request; empty means that no token is stored. A token that expired
 // or expires soon is refreshed first. If refreshing fails, the header has the old token, because the server may still accept it.
-func (c *Client) Authorization(ctx context.Context) (string, error) {
+func (c *Client) Authorization(ctx context.Context) (header string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.credentialsLoaded {
-		if err := c.loadCredentials(); err != nil {
+		if err := c.reloadCredentials(); err != nil {
 			return "", err
 		}
 	}
 	used := c.credentials
-	if c.needsRefresh() {
+	if c.canRefreshExpiringToken() {
 		if err := c.requestAndStoreNewToken(ctx, challenge{}); err == nil {
 			used = c.credentials
 		}
@@ -71,8 +71,8 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	return used.authorizationHeader(), nil
 }
 
-// needsRefresh reports whether the access token has expired or expires soon, and a refresh token exists.
-func (c *Client) needsRefresh() bool {
+// canRefreshExpiringToken reports whether the access token has expired or expires soon, and a refresh token exists.
+func (c *Client) canRefreshExpiringToken() bool {
 	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
@@ -86,7 +86,7 @@ func (h credentials) authorizationHeader() string {
 	return "Bearer " + h.AccessToken
 }
 
-func (c *Client) loadCredentials() error {
+func (c *Client) reloadCredentials() error {
 	c.credentials, c.credentialsLoaded = credentials{}, true
 	return c.options.Store.loadEntry(tokensKey, c.options.Server.credentialsEntryKey(), &c.credentials)
 }
@@ -155,15 +155,15 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 		return err
 	}
 	defer unlock()
-	if err := c.loadCredentials(); err != nil {
+	if err := c.reloadCredentials(); err != nil {
 		return err
 	}
 	apply(&c.credentials)
-	return c.saveCredentials()
+	return c.saveCredentialsLocked()
 }
 
-// saveCredentials stores the credentials of the client. The caller must have locked the file.
-func (c *Client) saveCredentials() error {
+// saveCredentialsLocked stores the credentials of the client. The caller must have locked the file.
+func (c *Client) saveCredentialsLocked() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
 	return c.options.Store.saveEntry(tokensKey, c.options.Server.credentialsEntryKey(), c.credentials)
 }
@@ -177,7 +177,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	}
 	defer unlock()
 	old := c.credentials.AccessToken
-	if err := c.loadCredentials(); err != nil {
+	if err := c.reloadCredentials(); err != nil {
 		return err
 	}
 	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
@@ -195,11 +195,11 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 		return c.ensureClientAndRecordRefusal(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
-		return c.sanitizeOAuthError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
+		return c.sanitizeOAuthError(c.loginAsMachineLocked(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
-		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
+		return cmp.Or(c.saveCredentialsLocked(), ErrNeedsLogin)
 	}
 	h := c.newMCPGoHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.StoredClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
@@ -210,7 +210,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 		if refused.ErrorCode == "invalid_client" {
 			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer = "", "", ""
 		}
-		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
+		return cmp.Or(c.saveCredentialsLocked(), ErrNeedsLogin)
 	}
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.sanitizeOAuthError(err))
 }
@@ -247,7 +247,7 @@ func (s saveOnlyTokenStore) SaveToken(ctx context.Context, t *transport.Token) e
 	if t.ExpiresIn > 0 {
 		s.credentials.ExpiresAt = s.options.Clock.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
 	}
-	return s.saveCredentials()
+	return s.saveCredentialsLocked()
 }
 
 func (c *Client) newMCPGoHandler(f *discovery, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
@@ -266,8 +266,8 @@ func (c *Client) newMCPGoHandler(f *discovery, id, secret, redirect string, scop
 	return h
 }
 
-// loginAsMachine gets and stores a token with configured client credentials, without a user. The file must be locked.
-func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []string) error {
+// loginAsMachineLocked gets and stores a token with configured client credentials, without a user. The file must be locked.
+func (c *Client) loginAsMachineLocked(ctx context.Context, f *discovery, scopes []string) error {
 	o := &clientcredentials.Config{
 		ClientID: c.options.Config.ClientID, ClientSecret: c.StoredClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
 		EndpointParams: url.Values{"resource": {cmp.Or(f.resource.Resource, c.options.Server.URL)}},
@@ -335,14 +335,14 @@ func (c *Client) lockAndReplaceEntry(member string, entry any) error {
 	return c.options.Store.saveEntry(member, c.options.Server.credentialsEntryKey(), entry)
 }
 
-// Logout removes the tokens of the server and the client that was registered for it.
-func (c *Client) Logout() error {
+// ForgetTokensAndRegistration removes the tokens of the server and the client that was registered for it.
+func (c *Client) ForgetTokensAndRegistration() error {
 	return errors.Join(c.lockAndReplaceEntry(tokensKey, nil), c.forgetTokenlessRefusal())
 }
 
 // Forget removes all stored data about the server.
 func (c *Client) Forget() error {
-	return errors.Join(c.Logout(), c.lockAndReplaceEntry(secretsKey, nil))
+	return errors.Join(c.ForgetTokensAndRegistration(), c.lockAndReplaceEntry(secretsKey, nil))
 }
 
 // SetClientSecret stores the secret of a client that was registered by hand.

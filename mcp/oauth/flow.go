@@ -179,7 +179,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
 		f.stored.MetadataFound = found
-		return f, cmp.Or(err, f.metadata.validate())
+		return f, cmp.Or(err, f.metadata.checkEndpointURLsAndS256())
 	}
 	return f, f.readServerMetadata(ctx)
 }
@@ -221,12 +221,12 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 			return fmt.Errorf("the metadata at %s names the authorization server %q, expected %q", at, issuer, f.stored.Server)
 		}
 		f.stored.MetadataFound = true
-		return f.metadata.validate()
+		return f.metadata.checkEndpointURLsAndS256()
 	}
 	return nil
 }
 
-func (m serverMetadata) validate() error {
+func (m serverMetadata) checkEndpointURLsAndS256() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerptOfResponse([]byte(endpoint)))
@@ -339,7 +339,7 @@ func (d documentCache) sameOriginClient() *http.Client {
 	}}
 }
 
-func (d documentCache) fetchDocument(ctx context.Context, address string, target any) (found bool, err error) {
+func (d documentCache) fetchDocument(ctx context.Context, address string, target any) (wasStatus200 bool, err error) {
 	body, ok := d.documents[address]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -50,7 +50,7 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 
 // forgetRefusalAndDiscover discovers the authorization server, and forgets an earlier refusal of the MCP server.
 func (c *Client) forgetRefusalAndDiscover(ctx context.Context, ch challenge) (*discovery, error) {
-	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
+	if err := errors.Join(c.reloadCredentials(), c.forgetTokenlessRefusal()); err != nil {
 		return nil, err
 	}
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
@@ -61,7 +61,7 @@ func (c *Client) forgetRefusalAndDiscover(ctx context.Context, ch challenge) (*d
 func (c *Client) SavedRedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.loadCredentials() != nil {
+	if c.reloadCredentials() != nil {
 		return ""
 	}
 	return c.credentials.RedirectURI
@@ -156,7 +156,7 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	}
 	defer unlock()
 	c.credentials = credentials{Discovery: f.stored, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
-	return true, c.sanitizeOAuthError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
+	return true, c.sanitizeOAuthError(c.loginAsMachineLocked(ctx, f, c.scopesToRequest(f, ch)))
 }
 
 func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
@@ -219,7 +219,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return c.sanitizeOAuthError(err)
 	}
-	if c.needsRefresh() { // refreshed at once, as observed with 2.1.330
+	if c.canRefreshExpiringToken() { // refreshed at once, as observed with 2.1.330
 		return c.sanitizeOAuthError(c.requestAndStoreNewToken(ctx, challenge{}))
 	}
 	return nil

@@ -230,7 +230,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if slices.Contains(b.server.requests(), "POST /register") {
 		t.Error("registered twice")
 	}
-	if err := b.client().Logout(); err != nil || string(b.storedCredentials()["mcpOAuth"]) != "{}" {
+	if err := b.client().ForgetTokensAndRegistration(); err != nil || string(b.storedCredentials()["mcpOAuth"]) != "{}" {
 		t.Errorf("after the logout: %s, %v", b.storedCredentials()["mcpOAuth"], err)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(b.path)); len(files) != 2 { // the file and its lock
@@ -589,7 +589,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add([]byte(`{"issuer":"http://h","authorization_endpoint":"http://h/a"}`), "http://h/mcp")
 	f.Fuzz(func(t *testing.T, document []byte, at string) {
 		var m serverMetadata
-		if json.Unmarshal(document, &m) == nil && m.validate() == nil && strings.HasPrefix(m.Authorization, "javascript:") {
+		if json.Unmarshal(document, &m) == nil && m.checkEndpointURLsAndS256() == nil && strings.HasPrefix(m.Authorization, "javascript:") {
 			t.Errorf("%q is taken", document)
 		}
 		if u, err := url.Parse(at); err == nil {

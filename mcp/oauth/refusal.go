@@ -31,7 +31,7 @@ type tokenlessRefusalEntry struct {
 func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.loadCredentials() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
+	if c.reloadCredentials() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
 		return false
 	}
 	if d := c.credentials.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
@@ -54,7 +54,7 @@ func (c *Client) ensureClientAndRecordRefusal(ctx context.Context, f *discovery)
 		}
 		c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 	}
-	return cmp.Or(errors.Join(c.saveCredentials(), c.options.Store.addTokenlessRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
+	return cmp.Or(errors.Join(c.saveCredentialsLocked(), c.options.Store.addTokenlessRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
 }
 
 func (c *Client) forgetTokenlessRefusal() error {

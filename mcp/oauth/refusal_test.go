@@ -48,7 +48,7 @@ func TestRefusals_N31(t *testing.T) {
 	if b.client().WasRefused() || b.refusals() != "" {
 		t.Error("still refused after a login", b.refusals())
 	}
-	if err := b.client().Logout(); err != nil || b.client().WasRefused() {
+	if err := b.client().ForgetTokensAndRegistration(); err != nil || b.client().WasRefused() {
 		t.Error("refused after a logout", err)
 	}
 }

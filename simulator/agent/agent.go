@@ -44,9 +44,9 @@ type Definition struct {
 
 // DefinitionSource finds agent types.
 type DefinitionSource interface {
-	FindAgent(name string) (Definition, bool)
-	// AgentTypeNames lists the names of the agent types, for messages.
-	AgentTypeNames() []string
+	FindAgentEvenIfDenied(name string) (Definition, bool)
+	// AllAgentTypeNames lists the names of the agent types, for messages.
+	AllAgentTypeNames() []string
 	// DenyRuleForAgentType returns the rule that forbids an agent type, and its source; both are empty if no rule does.
 	DenyRuleForAgentType(name string) (rule, source string)
 }
@@ -113,8 +113,8 @@ var _ executor.Executor = (*Agents)(nil)
 // New returns the executor of Agent calls; it starts nothing.
 func New(o Options) *Agents { return &Agents{options: o} }
 
-// IsAgentTool reports whether a tool name is one of the two names of the Agent tool.
-func IsAgentTool(name string) bool { return name == "Agent" || name == "Task" }
+// IsAgentOrTask reports whether a tool name is one of the two names of the Agent tool.
+func IsAgentOrTask(name string) bool { return name == "Agent" || name == "Task" }
 
 // Tools returns no tools, because the definitions of the tools of Agents are among the built-in tools.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
@@ -139,7 +139,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
 		return a.runForkedSkill(ctx, call)
-	case IsAgentTool(call.Name):
+	case IsAgentOrTask(call.Name):
 		return a.runAgent(ctx, call)
 	}
 	return executor.Result{}, executor.ErrUnknownTool
@@ -163,7 +163,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	def, ok := a.findDefinitionIgnoringCase(name)
 	if !ok {
-		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AgentTypeNames(), ", "))), nil
+		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AllAgentTypeNames(), ", "))), nil
 	}
 	if rule, source := a.options.Definitions.DenyRuleForAgentType(def.Name); rule != "" {
 		return failedResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
@@ -228,12 +228,12 @@ func (a *Agents) recordToolKnownToConversation(conversationID, tool string, roun
 
 // findDefinitionIgnoringCase finds an agent type by its name, first exactly, then ignoring case.
 func (a *Agents) findDefinitionIgnoringCase(name string) (Definition, bool) {
-	if def, ok := a.options.Definitions.FindAgent(name); ok {
+	if def, ok := a.options.Definitions.FindAgentEvenIfDenied(name); ok {
 		return def, true
 	}
-	for _, other := range a.options.Definitions.AgentTypeNames() {
+	for _, other := range a.options.Definitions.AllAgentTypeNames() {
 		if strings.EqualFold(other, name) {
-			return a.options.Definitions.FindAgent(other)
+			return a.options.Definitions.FindAgentEvenIfDenied(other)
 		}
 	}
 	return Definition{}, false
@@ -310,7 +310,7 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
 	}
-	return cmp.Or(w.answerText(), "Command completed"), ctx.Err()
+	return cmp.Or(w.answerOrErrorText(), "Command completed"), ctx.Err()
 }
 
 func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {

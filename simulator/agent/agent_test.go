@@ -103,7 +103,7 @@ func (c *fakeClock) NewID() string {
 // agentTypes are the agent types of the tests; one of them is denied.
 type agentTypes struct{}
 
-func (agentTypes) FindAgent(name string) (agent.Definition, bool) {
+func (agentTypes) FindAgentEvenIfDenied(name string) (agent.Definition, bool) {
 	d, ok := map[string]agent.Definition{
 		"general-purpose": {Name: "general-purpose"},
 		"banned":          {Name: "banned"},
@@ -112,7 +112,7 @@ func (agentTypes) FindAgent(name string) (agent.Definition, bool) {
 	return d, ok
 }
 
-func (agentTypes) AgentTypeNames() []string { return []string{"general-purpose", "reader"} }
+func (agentTypes) AllAgentTypeNames() []string { return []string{"general-purpose", "reader"} }
 
 func (agentTypes) DenyRuleForAgentType(name string) (rule, source string) {
 	if name == "banned" {
@@ -688,7 +688,7 @@ func TestHooks(t *testing.T) {
 	if got[3] != "reader: user sub" || !strings.HasPrefix(got[5], "(reader: user ") || !strings.Contains(got[5], "more") {
 		t.Errorf("events %q", got)
 	}
-	runner.Close(t.Context())
+	runner.WaitForAsyncHooksAndClose(t.Context())
 }
 
 // The events of the session's start are not repeated for agents.

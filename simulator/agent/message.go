@@ -26,7 +26,7 @@ type sendMessageResult struct {
 	Display string         `json:"display,omitempty"`
 }
 
-func (s sendMessageResult) toolResult() protocol.ToolResult {
+func (s sendMessageResult) nonErrorToolResult() protocol.ToolResult {
 	shown := s
 	shown.Revived, shown.Display = "", ""
 	text, err := protocol.Marshal(shown)
@@ -45,7 +45,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	}
 	_ = json.Unmarshal(call.Input, &in) // the input was validated before
 	if in.To == "main" && call.Agent == nil {
-		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.toolResult()
+		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.nonErrorToolResult()
 	}
 	a.mu.Lock()
 	w := a.findReachableAgent(in.To)
@@ -54,14 +54,14 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		return sendMessageResult{
 			Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.",
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
-		}.toolResult()
+		}.nonErrorToolResult()
 	}
 	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.taskIDDigest()}
 	if w.isRunning {
 		w.undeliveredMessages = append(w.undeliveredMessages, in.Message)
 		a.mu.Unlock()
 		return sendMessageResult{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
-			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.toolResult()
+			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.nonErrorToolResult()
 	}
 	w.isRunning = true
 	a.mu.Unlock()
@@ -70,7 +70,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	if name == w.task.ID {
 		name = name[:min(len(name), 7)]
 	}
-	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.toolResult()
+	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.nonErrorToolResult()
 }
 
 // findReachableAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be
@@ -85,7 +85,7 @@ func (a *Agents) findReachableAgent(nameOrID string) *agentRun {
 	return nil
 }
 
-func (a *Agents) listReachableAgents(isCalledByAgent bool) protocol.ToolResult {
+func (a *Agents) listReachableAgents(withIntroForSubagent bool) protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`
 		Ref    string `json:"ref"`
@@ -102,7 +102,7 @@ func (a *Agents) listReachableAgents(isCalledByAgent bool) protocol.ToolResult {
 	defer a.mu.Unlock()
 	var text strings.Builder
 	name := a.options.Session.SessionName()
-	if isCalledByAgent {
+	if withIntroForSubagent {
 		text.WriteString("This process's main session is " + name + ` — the name OTHER sessions use to message it (it is not listed below; from inside this process, address the main conversation as "main").` + "\n\n")
 	} else {
 		text.WriteString("This session is " + name + " — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")

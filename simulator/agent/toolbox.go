@@ -89,7 +89,7 @@ func (d Definition) allowsTool(tool protocol.Tool) bool {
 // Bash(git *) matches every Bash command. mcp__server matches all tools of the server.
 func ruleMatchesTool(rule, tool string) bool {
 	rule = claudecode.ParseRuleText(rule).Tool
-	return rule == tool || rule == "*" || IsAgentTool(rule) && IsAgentTool(tool) ||
+	return rule == tool || rule == "*" || IsAgentOrTask(rule) && IsAgentOrTask(tool) ||
 		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
 }
 
@@ -113,8 +113,8 @@ func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	return RequestingAgent{}
 }
 
-// HasServerTool reports whether the agent may use a tool of an MCP server.
-func (r RequestingAgent) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allowsTool(t) }
+// AllowsMCPTool reports whether the agent may use a tool of an MCP server.
+func (r RequestingAgent) AllowsMCPTool(t protocol.Tool) bool { return r.Name == "" || r.allowsTool(t) }
 
 // OfferedTools returns the tools in requests of the agent: sessionTools or, if the agent's definition lists tools,
 // those for which toolExists returns true, in listed order. It leaves out tools that the agent may not use.

@@ -212,7 +212,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		w.recordPromptOfCLI(feedback, nil)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
-	if text := w.answerText(); text != "" {
+	if text := w.answerOrErrorText(); text != "" {
 		_, _ = w.task.Write([]byte(text + "\n")) // writing to a task cannot fail
 	}
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
@@ -220,7 +220,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerText(), w.takeNewlyUsedToolsLine()
+		end.Report, end.ToolsUsed = w.answerOrErrorText(), w.takeNewlyUsedToolsLine()
 	}
 	return end
 }
@@ -436,7 +436,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 }
 
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	w.task.Post(append(out.Frames, out.Notices...)...)
 	for _, ev := range out.AttachmentEvents() {
 		w.forwardEvent(ctx, ev)

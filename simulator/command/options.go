@@ -24,7 +24,7 @@ type Options struct {
 	Models   ModelNameResolver
 	Shell    Shell
 	Agents   SkillRunner
-	Context  SystemUsageSource
+	Context  SystemPromptAndToolUsageSource
 	Memories []catalog.InstructionFile
 	Disabled bool // commands are disabled (--disable-slash-commands)
 }
@@ -49,10 +49,10 @@ type Session interface {
 	SetTitle(title string)
 }
 
-// SystemUsageSource provides the part of the model's context that depends on neither files nor MCP servers.
-type SystemUsageSource interface {
-	// SystemUsage returns the tokens of the system prompt and the tools.
-	SystemUsage() slash.LoadedContext
+// SystemPromptAndToolUsageSource provides the part of the model's context that depends on neither files nor MCP servers.
+type SystemPromptAndToolUsageSource interface {
+	// SystemPromptAndToolTokens returns the tokens of the system prompt and the tools.
+	SystemPromptAndToolTokens() slash.LoadedContext
 }
 
 // Shell runs the shell commands of command files.

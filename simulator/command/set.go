@@ -25,7 +25,7 @@ func New(o Options) *Set { return &Set{options: o} }
 
 // Find returns the command with a name: a custom command, a skill, a built-in command or an MCP prompt. It returns
 // false for unknown names, and for commands that the conversation itself runs (see [simulator.HandlesCommand]).
-func (s *Set) Find(name string) (simulator.Command, bool) {
+func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
 	case s.options.Disabled:
@@ -165,7 +165,7 @@ func mcpServersText(o Options, args string) string {
 
 // loadedContext lists the parts of the context other than the conversation.
 func loadedContext(o Options) slash.LoadedContext {
-	l := o.Context.SystemUsage()
+	l := o.Context.SystemPromptAndToolTokens()
 	if o.Servers != nil {
 		for _, st := range o.Servers.Servers() {
 			if st.Instructions != "" {

@@ -54,17 +54,17 @@ func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 		t.addTurnStopAttachment(c, a.output.StopReason)
 	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
 		t.addTurnStopAttachment(c, a.output.StopReason)
-		t.addAttachmentOfHookResult(c, a)
+		t.addNonRefusalAttachment(c, a)
 	case stops:
-		t.addAttachmentOfHookResult(c, a)
+		t.addNonRefusalAttachment(c, a)
 		t.addTurnStopAttachment(c, a.output.StopReason)
 	default:
-		t.addAttachmentOfHookResult(c, a)
+		t.addNonRefusalAttachment(c, a)
 	}
 }
 
-// addAttachmentOfHookResult records in the transcript a configured hook that did not refuse.
-func (t *Trace) addAttachmentOfHookResult(c *eventRun, a *hookResult) {
+// addNonRefusalAttachment records in the transcript a configured hook that did not refuse.
+func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 	if a.entry.callbackID != "" || a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 		return
 	}
@@ -95,7 +95,7 @@ func (t *Trace) addAttachmentOfHookResult(c *eventRun, a *hookResult) {
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == outcomeError:
-		fields := []protocol.Field{{Key: "stderr", Value: a.errorOutput()}, stdout, code}
+		fields := []protocol.Field{{Key: "stderr", Value: a.nonBlockingErrorText()}, stdout, code}
 		if a.entry.config.Type != "http" {
 			fields = append(fields, command, took)
 		}
@@ -103,7 +103,7 @@ func (t *Trace) addAttachmentOfHookResult(c *eventRun, a *hookResult) {
 	}
 }
 
-func (a *hookResult) errorOutput() string {
+func (a *hookResult) nonBlockingErrorText() string {
 	if a.exitCode == nil || a.missingVerdictReason == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}
@@ -169,7 +169,7 @@ func (t *Trace) addStopAttachment(c *eventRun, reason, fallback string) {
 	t.setRenderedTextOfLastAttachment(c.hookName + " hook stopped continuation: " + reason)
 }
 
-func (t *Trace) addContextAttachment(c *eventRun, texts ...string) {
+func (t *Trace) addContextAttachment(c *eventRun, nonEmptyTexts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
@@ -179,8 +179,8 @@ func (t *Trace) addContextAttachment(c *eventRun, texts ...string) {
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		named.toolUseID = "hook-" + c.nextAttachmentIDOrToolUseID()
 	}
-	t.addTextAttachment(&named, "hook_additional_context", "content", texts)
-	t.setRenderedTextOfLastAttachment(named.hookName + " hook additional context: " + strings.Join(texts, "\n"))
+	t.addTextAttachment(&named, "hook_additional_context", "content", nonEmptyTexts)
+	t.setRenderedTextOfLastAttachment(named.hookName + " hook additional context: " + strings.Join(nonEmptyTexts, "\n"))
 }
 
 // nextAttachmentIDOrToolUseID removes and returns the first of attachmentIDs. If there is none, it returns toolUseID.
@@ -251,7 +251,7 @@ func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 			sum.Errors = append(sum.Errors, reason)
 		case a.outcome == outcomeError:
 			sum.Failed = append(sum.Failed, len(sum.Errors))
-			sum.Errors = append(sum.Errors, a.errorOutput())
+			sum.Errors = append(sum.Errors, a.nonBlockingErrorText())
 		}
 		if !refused && a.detached == nil && a.entry.callbackID == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())

@@ -39,7 +39,7 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	detached := hookResult{outcome: outcomeSuccess, detached: &detachedCommand{p, out, timer}}
-	if e.config.Async || e.config.AsyncRewake && r.canWakeSession() {
+	if e.config.Async || e.config.AsyncRewake && r.canAsyncHookStartTurn() {
 		return detached
 	}
 	progress, how := r.waitForCommand(ctx, p, out, timer)
@@ -80,8 +80,8 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	return a
 }
 
-// canWakeSession reports whether the end of a hook can start a turn: not if the session only plays the prompts of its command line.
-func (r *Runner) canWakeSession() bool {
+// canAsyncHookStartTurn reports whether the end of a hook can start a turn: not if the session only plays the prompts of its command line.
+func (r *Runner) canAsyncHookStartTurn() bool {
 	return r.options.Callback != nil || r.options.Entrypoint == "cli"
 }
 
@@ -211,8 +211,8 @@ func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
 
 func envFileNamePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// removeEnvFilesOfPreviousRun removes CLAUDE_ENV_FILE files of an earlier run, if the event can occur several times.
-func (r *Runner) removeEnvFilesOfPreviousRun(event string) {
+// removeEnvFilesOfRepeatableEvent removes CLAUDE_ENV_FILE files of an earlier run, if the event can occur several times.
+func (r *Runner) removeEnvFilesOfRepeatableEvent(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
 	}

@@ -47,8 +47,8 @@ func (e *hookEntry) messageLabel() string {
 	return c.Command
 }
 
-// origin returns the source of the hook as hosts see it; callbacks count as settings (observed with 2.1.329).
-func (e *hookEntry) origin() string {
+// pluginOrSettingsOrigin returns the source of the hook as hosts see it; callbacks count as settings (observed with 2.1.329).
+func (e *hookEntry) pluginOrSettingsOrigin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookOriginPrefix + e.plugin
 	}

@@ -223,9 +223,9 @@ func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
 	return n == 1
 }
 
-// Close waits until asynchronous hooks have finished or ctx ends. Then it kills hooks that still run, and processes that hook
+// WaitForAsyncHooksAndClose waits until asynchronous hooks have finished or ctx ends. Then it kills hooks that still run, and processes that hook
 // commands left in the background. Later events run no hooks.
-func (r *Runner) Close(ctx context.Context) {
+func (r *Runner) WaitForAsyncHooksAndClose(ctx context.Context) {
 	r.mu.Lock()
 	first := !r.closed
 	r.closed = true

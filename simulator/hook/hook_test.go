@@ -52,7 +52,7 @@ func newRunner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		r.Close(ctx)
+		r.WaitForAsyncHooksAndClose(ctx)
 	})
 	return r
 }
@@ -411,7 +411,7 @@ func TestAsync(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
 				t.Error("the hook was waited for")
 			}
-			r.Close(t.Context())
+			r.WaitForAsyncHooksAndClose(t.Context())
 			if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
 				t.Error("Close did not wait for the hook")
 			}
@@ -430,7 +430,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 		r.Run(t.Context(), Input{Event: protocol.StopHook{}})
 		limit, want := "10", "alive\n"
 		if closed {
-			r.Close(t.Context())
+			r.WaitForAsyncHooksAndClose(t.Context())
 			limit, want = "0.2", ""
 		}
 		got, _ := exec.CommandContext(t.Context(), "timeout", limit, "cat", filepath.Join(dir, "pipe")).Output() // fails if nobody writes
@@ -446,7 +446,7 @@ func TestCloseEndsAsyncHooks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	started := time.Now()
-	r.Close(ctx)
+	r.WaitForAsyncHooksAndClose(ctx)
 	if took := time.Since(started); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -595,7 +595,7 @@ func TestAsyncResponse(t *testing.T) {
 			t.Errorf("%s: frames %v", command, started)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		r.Close(ctx)
+		r.WaitForAsyncHooksAndClose(ctx)
 		cancel()
 		ended := r.TakeAsyncFrames()
 		if len(ended) != 1 || len(r.TakeAsyncFrames()) != 0 {

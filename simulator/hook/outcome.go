@@ -77,12 +77,12 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 		switch {
 		case a.detached != nil:
 		case a.missingVerdictReason != verdictGiven:
-			o.addAttachmentOfHookResult(c, a)
+			o.addNonRefusalAttachment(c, a)
 			o.addEffectOfMissingVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
 			if a.hasRefused && a.outcome == outcomeSuccess && a.stdout != "" { // exit code 2 with JSON output
-				o.addAttachmentOfHookResult(c, a)
+				o.addNonRefusalAttachment(c, a)
 			}
 			if !a.hasRefused || !claudecode.HookEventNamed(c.event).PrecedesPrompt {
 				o.mergeHookOutput(c, a)
@@ -231,8 +231,8 @@ func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpec
 	switch {
 	case !claudecode.HookEventNamed(c.event).DecidesPermission:
 	case decisionRank(decision) > decisionRank(o.Decision):
-		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.origin()
-	case decision == o.Decision && o.Origin != a.entry.origin():
+		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.pluginOrSettingsOrigin()
+	case decision == o.Decision && o.Origin != a.entry.pluginOrSettingsOrigin():
 		o.Origin = ""
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {

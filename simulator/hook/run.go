@@ -34,7 +34,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 			c.attachmentIDs = append(c.attachmentIDs, r.options.NewID())
 		}
 	}
-	r.removeEnvFilesOfPreviousRun(event)
+	r.removeEnvFilesOfRepeatableEvent(event)
 	showStart, _ := ctx.Value(hookStartedCallbackKey{}).(func([]protocol.Event))
 	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))

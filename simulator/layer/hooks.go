@@ -37,9 +37,9 @@ type HookToolInfo interface {
 	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not
 	// have. If the tool refuses the input, CheckHookReplacedInput also returns the error result, otherwise nil.
 	CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// TakeChangedFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
+	// TakeFileChangedSinceCall returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
 	// It remembers the new content, so that a change is reported only once.
-	TakeChangedFile(call protocol.ToolUse) string
+	TakeFileChangedSinceCall(call protocol.ToolUse) string
 }
 
 type defaultHookToolInfo struct{}
@@ -54,7 +54,7 @@ func (defaultHookToolInfo) CheckHookReplacedInput(_ context.Context, call protoc
 	return call, nil
 }
 
-func (defaultHookToolInfo) TakeChangedFile(protocol.ToolUse) (changedFilePath string) { return "" }
+func (defaultHookToolInfo) TakeFileChangedSinceCall(protocol.ToolUse) (path string) { return "" }
 
 type defaultLocation struct{}
 
@@ -81,8 +81,8 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
-	if h.options.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
+	if h.options.Runner.Matches("PreToolUse", toolNameWithTaskAsAgent(use.Name)) {
 		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}
 	simulator.WaitForMessageStreamEnd(ctx)
@@ -94,7 +94,7 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
 		shown = append(shown, ignoredDeferEvent(use.Name))
 	}
-	answer := hookRefusal(use, before)
+	answer := resultIfHookPreventsCall(use, before)
 	if answer == nil && before.UpdatedInput != nil {
 		use, answer = h.withInputFromHook(ctx, use, before.UpdatedInput)
 	}
@@ -134,13 +134,13 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 // runPostToolUseHooks runs PostToolUse, or PostToolUseFailure if the tool failed.
 func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
-		use = withReplacedInput(use, result.ExecutedInput)
+		use = withInputKeepingWrittenPath(use, result.ExecutedInput)
 	}
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.options.Tools.Server(use.Name),
 		}
 	} else {
@@ -148,7 +148,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
+		in = protocol.PostToolUseHook{ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
 	}
 	out := h.runHooks(ctx, use, in)
 	h.applyOutputSetByHook(use, result, out)
@@ -156,8 +156,8 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	result.EventsBefore = append(result.EventsBefore, h.showHookFramesNowIfPossible(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.options.Runner.Has(event) {
-		if file := h.options.Tools.TakeChangedFile(use); file != "" {
-			text, ev := hook.HookModifiedFileContext(event+":"+toolNameForHooks(use.Name), use.ID, file)
+		if file := h.options.Tools.TakeFileChangedSinceCall(use); file != "" {
+			text, ev := hook.HookModifiedFileContext(event+":"+toolNameWithTaskAsAgent(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
@@ -219,8 +219,8 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 	return h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// toolNameForHooks returns the tool name that hooks see: "Agent" for the tool Task, and the unchanged name otherwise.
-func toolNameForHooks(tool string) string {
+// toolNameWithTaskAsAgent returns the tool name that hooks see: "Agent" for the tool Task, and the unchanged name otherwise.
+func toolNameWithTaskAsAgent(tool string) string {
 	if tool == "Task" {
 		return "Agent"
 	}
@@ -266,15 +266,15 @@ func splitOffTurnEndEvents(shown []protocol.Event) (others, ends []protocol.Even
 	return others, ends
 }
 
-// hookRefusal returns the result of a call that a PreToolUse hook stops; nil means that the call continues.
-func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
+// resultIfHookPreventsCall returns the result of a call that a PreToolUse hook stops; nil means that the call continues.
+func resultIfHookPreventsCall(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.HostGone:
-		return new(executor.ResultOf(executor.SkippedResult()))
+		return new(executor.ResultOf(executor.NotStartedResult()))
 	case out.NotExecuted != "":
 		return new(failedResult(out.NotExecuted))
 	case out.Block || out.Decision == "deny":
-		r := resultOfCallRejectedByHook(strings.Join(out.Texts, "\n"))
+		r := preToolUseRejectionResult(strings.Join(out.Texts, "\n"))
 		if out.StopTurn {
 			r.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 		}
@@ -287,7 +287,7 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 
 // withInputFromHook sets the input from a hook, or returns the error result if the tool does not accept the input.
 func (h *hookMiddleware) withInputFromHook(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
-	use, bad := h.options.Tools.CheckHookReplacedInput(ctx, withReplacedInput(use, input))
+	use, bad := h.options.Tools.CheckHookReplacedInput(ctx, withInputKeepingWrittenPath(use, input))
 	if bad == nil {
 		return use, nil
 	}
@@ -296,12 +296,12 @@ func (h *hookMiddleware) withInputFromHook(ctx context.Context, use protocol.Too
 	if schema {
 		how = "failed schema validation"
 	}
-	r := resultOfCallRejectedByHook("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
+	r := preToolUseRejectionResult("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
 		"\nThe tool input from the model was valid; the hook's rewrite of it was not.")
 	return use, &r
 }
 
-func resultOfCallRejectedByHook(hookText string) executor.Result {
+func preToolUseRejectionResult(hookText string) executor.Result {
 	r := failedResult(hookText)
 	r.NonExecutionKind = "permission-rule"
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource}
@@ -358,7 +358,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if a.prompter != nil {
 			<-prompterAsked // the host gets the question before its hooks
 		}
-		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameWithTaskAsAgent(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
 	}()
 	if a.prompter == nil {
 		defer context.AfterFunc(ctx, stopHooks)()

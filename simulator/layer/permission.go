@@ -70,9 +70,9 @@ func Permission(o PermissionOptions) executor.Middleware {
 		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.LetMessageStreamContinue(ctx) }), permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return resultOfFailedPermissionQuestion(use, err), nil
+			return runEndResultOfFailedQuestion(use, err), nil
 		case err != nil:
-			return executor.Result{}, &simulator.UnansweredPermissionError{Call: use.ID, Err: err}
+			return executor.Result{}, &simulator.InterruptedPermissionError{Call: use.ID, Err: err}
 		}
 		switch {
 		case answer.Undecided:
@@ -81,7 +81,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 			return prependEventsToResult(answer.Before, resultOfCallDeniedByAnswer(use, answer, v.Decision)), nil
 		}
 		if answer.UpdatedInput != nil {
-			changed := withReplacedInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
+			changed := withInputKeepingWrittenPath(use, o.Policy.RemoveUnknownBuiltinInputKeys(use.Name, answer.UpdatedInput))
 			changed.UserModified = o.ReportChanges && answer.Source != hookDecisionSource && !equalExceptFilePath(use.Input, changed.Input)
 			use = changed
 			check := o.Tools.Precheck(ctx, use)
@@ -110,7 +110,7 @@ func prependEventsToResult(events []protocol.Event, r executor.Result) executor.
 // FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is
 // asked. Denials by a hook or a classifier do not count. prompter is nil if there is none.
 func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
-	if hooks.Matches("PreToolUse", toolNameForHooks(call.Name)) {
+	if hooks.Matches("PreToolUse", toolNameWithTaskAsAgent(call.Name)) {
 		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 	}
 	v, mode := policy.Decide(call), policy.ModeOf(call.Agent)
@@ -119,7 +119,7 @@ func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter 
 		return simulator.CallFirstEffect{}
 	case v.DenyRule:
 		return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop}
-	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", toolNameForHooks(call.Name)):
+	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", toolNameWithTaskAsAgent(call.Name)):
 		return simulator.CallFirstEffect{}
 	}
 	return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}
@@ -137,9 +137,9 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// resultOfFailedPermissionQuestion returns the result of a call whose permission question failed with askError. This
+// runEndResultOfFailedQuestion returns the result of a call whose permission question failed with askError. This
 // result ends the run (observed with 2.1.329).
-func resultOfFailedPermissionQuestion(use protocol.ToolUse, askError error) executor.Result {
+func runEndResultOfFailedQuestion(use protocol.ToolUse, askError error) executor.Result {
 	r := executor.ResultOf(toolCallErrorResult(use, askError.Error()))
 	r.Stop = &executor.StopTurn{Err: askError}
 	return r
@@ -159,9 +159,9 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 	return r
 }
 
-// withReplacedInput returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
+// withInputKeepingWrittenPath returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
 // a file. If they return it unchanged, the call keeps the path that the model wrote (observed with 2.1.329).
-func withReplacedInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
+func withInputKeepingWrittenPath(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
@@ -292,7 +292,7 @@ func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.Permission
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 		r.DeniedBeforeRun = true
 	case answer.Feedback != "":
-		r = failedResult(executor.RejectedText + "To tell you how to proceed, the user said:\n" + answer.Feedback)
+		r = failedResult(executor.RejectedTextPrefix + "To tell you how to proceed, the user said:\n" + answer.Feedback)
 		r.NonExecutionKind, r.Feedback = executor.InterruptedResult().NonExecutionKind, answer.Feedback
 	default:
 		r = failedResult(message)
@@ -340,7 +340,7 @@ const hookDecisionSource = "hook"
 
 // applyAndSavePermissionUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new
 // mode, otherwise nil.
-func applyAndSavePermissionUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
+func applyAndSavePermissionUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) (modeChange protocol.Event) {
 	if len(updates) == 0 {
 		return nil
 	}

@@ -241,7 +241,7 @@ func TestInterruptQuestion(t *testing.T) {
 	})
 	chain := executor.Chain(echo{}, layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Clock: clock{}}))
 	_, err = chain.Execute(ctx, protocol.ToolUse{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
-	if got, ok := errors.AsType[*simulator.UnansweredPermissionError](err); !ok || got.Call != "toolu_1" || !errors.Is(err, context.Canceled) {
+	if got, ok := errors.AsType[*simulator.InterruptedPermissionError](err); !ok || got.Call != "toolu_1" || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -69,24 +69,24 @@ func (j *modeAndRules) analyzeCall(use protocol.ToolUse, tool protocol.Tool) *an
 	}
 	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
-		c.command = firstString(in.Command)
+		c.command = firstNonEmptyString(in.Command)
 		c.isComplete = isAnyValueOfTypeString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
 	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
-		path := protocol.TrimWhiteSpaceAroundPath(firstString(in.FilePath, in.NotebookPath, in.Path))
+		path := protocol.TrimWhiteSpaceAroundPath(firstNonEmptyString(in.FilePath, in.NotebookPath, in.Path))
 		c.isComplete = isAnyValueOfTypeString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
-		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
+		if pattern := firstNonEmptyString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
 		c.path = j.resolver.absolutePathFromCurrentDir(path)
 	case claudecode.ToolClassFetch:
-		if u, err := url.Parse(firstString(in.URL)); err == nil {
+		if u, err := url.Parse(firstNonEmptyString(in.URL)); err == nil {
 			c.domain, c.urlPath = strings.Map(asciiFormOfHostNameRune, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ToolClassStartsAgent:
-		c.agentTypeOrSkill = firstString(in.SubagentType)
+		c.agentTypeOrSkill = firstNonEmptyString(in.SubagentType)
 	case claudecode.ToolClassSkill:
-		c.agentTypeOrSkill = firstString(in.Skill, in.Command, in.CommandName)
+		c.agentTypeOrSkill = firstNonEmptyString(in.Skill, in.Command, in.CommandName)
 	default: // rules for other tools name only the tool
 	}
 	return c
@@ -125,7 +125,7 @@ func (c *analyzedCall) fetchesFromPreapprovedDocumentationSite() bool {
 	return false
 }
 
-func firstString(values ...any) string {
+func firstNonEmptyString(values ...any) string {
 	for _, v := range values {
 		if s, _ := v.(string); s != "" {
 			return s
@@ -138,11 +138,11 @@ func isAnyValueOfTypeString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-func mcpServerRulePrefix(toolName string, tool protocol.Tool) string {
+func mcpServerRulePrefix(mcpToolName string, tool protocol.Tool) string {
 	if tool.Server != "" {
 		return "mcp__" + protocol.NormalizeMCPNamePart(tool.Server)
 	}
-	server, _, _ := strings.Cut(strings.TrimPrefix(toolName, "mcp__"), "__")
+	server, _, _ := strings.Cut(strings.TrimPrefix(mcpToolName, "mcp__"), "__")
 	return "mcp__" + server
 }
 
@@ -164,7 +164,7 @@ func (s *ruleset) firstMatchingRule(behavior string, c *analyzedCall) *rule {
 			return false
 		}
 		if behavior == BehaviorAllow {
-			return r.matchesCall(c)
+			return r.matchesWholeCall(c)
 		}
 		return r.matchesAnyPart(c)
 	})
@@ -317,9 +317,9 @@ func (r *rule) coversToolOfCall(c *analyzedCall) bool {
 	}
 }
 
-// matchesCall reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
+// matchesWholeCall reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
 // [rule.matchesAnyPart] for rules that apply to a part of it.
-func (r *rule) matchesCall(c *analyzedCall) bool {
+func (r *rule) matchesWholeCall(c *analyzedCall) bool {
 	if !r.coversToolOfCall(c) {
 		return false
 	}
@@ -351,7 +351,7 @@ func (r *rule) matchesCall(c *analyzedCall) bool {
 // matchesAnyPart reports whether a deny or ask rule applies to the call or to one of the commands in its command line.
 // Each command is compared both with and without its variables and wrappers.
 func (r *rule) matchesAnyPart(c *analyzedCall) bool {
-	if r.matchesCall(c) || r.matchesParameterValue(c) {
+	if r.matchesWholeCall(c) || r.matchesParameterValue(c) {
 		return true
 	}
 	if c.toolClass != claudecode.ToolClassRunsCommandLine || !r.coversToolOfCall(c) {
@@ -435,7 +435,7 @@ func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 func (s *ruleset) hasRuleForPath(behavior, tool, path string) bool {
 	file := &analyzedCall{modeAndRules: &modeAndRules{resolver: s.resolver}, name: tool, toolClass: toolClassOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
-		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matchesCall(file)
+		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matchesWholeCall(file)
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RemoveUnknownKeys removes, from the input of a built-in tool, the keys that the tool does not have.
-func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawMessage {
+// RemoveUnknownBuiltinInputKeys removes, from the input of a built-in tool, the keys that the tool does not have.
+func (p *Policy) RemoveUnknownBuiltinInputKeys(tool string, input json.RawMessage) json.RawMessage {
 	if p.opts.Tool == nil {
 		return input
 	}
@@ -103,7 +103,7 @@ func (j *modeAndRules) withoutRulesAllowingAnyCommandOrAgent() *modeAndRules {
 
 // decide applies the checks in the order of precedence (spec: cli-contract 6.1).
 func (d callDecider) decide(c *analyzedCall) Verdict {
-	if v := d.denialByRuleOrLink(c); v != nil {
+	if v := d.denialByRuleOrSymlinkWrite(c); v != nil {
 		return *v
 	}
 	if asks := d.rules.firstMatchingRule(BehaviorAsk, c); asks != nil {
@@ -149,7 +149,7 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 	if q := c.verdictIfReadPathIsSpecialOnWindows(); q != nil {
 		return *q
 	}
-	if q := backgroundApproval(newCommandLineOfCall(c)); q != nil {
+	if q := harmlessBackgroundApproval(newCommandLineOfCall(c)); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if d.rules.hasMatchingRule(BehaviorAllow, c) {
@@ -158,7 +158,7 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 	return d.decideWithoutRuleByToolClass(c)
 }
 
-func (d callDecider) denialByRuleOrLink(c *analyzedCall) *Verdict {
+func (d callDecider) denialByRuleOrSymlinkWrite(c *analyzedCall) *Verdict {
 	if d.rules.hasMatchingRule(BehaviorDeny, c) {
 		return new(c.denyByRuleVerdict())
 	}
@@ -166,7 +166,7 @@ func (d callDecider) denialByRuleOrLink(c *analyzedCall) *Verdict {
 	case claudecode.ToolClassRunsCommandLine:
 		return newCommandLineOfCall(c).denialIfCommandUsesDeniedPath()
 	case claudecode.ToolClassWrite:
-		return cmp.Or(c.denialIfChangedFileIsReadDenied(), denialIfFileIsSymbolicLink(c))
+		return cmp.Or(c.denialIfChangedFileIsReadDenied(), denialIfFileIsAnySymbolicLink(c))
 	default:
 		return nil
 	}
@@ -232,16 +232,16 @@ func (d callDecider) skillVerdict(c *analyzedCall) Verdict {
 // commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
 var commandSubstitutionPattern = shellcmd.LazyRegexp("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
 
-// backgroundApproval returns the approval request for a command line that runs harmless commands in the
+// harmlessBackgroundApproval returns the approval request for a command line that runs harmless commands in the
 // background. A rule that allows the whole tool does not replace the approval (observed with 2.1.330).
-func backgroundApproval(c commandLine) *approvalRequest {
+func harmlessBackgroundApproval(c commandLine) *approvalRequest {
 	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
 		return nil
 	}
-	reading, judge := scriptCommandLine(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // for commands that read, substitutions and constant arithmetic count as plain text
+	reading, judge := commandLineWithScript(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // for commands that read, substitutions and constant arithmetic count as plain text
 	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
 	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
-	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectionApproval() == nil {
+	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectReadOrWriteApproval() == nil {
 		return obstacleApproval(c.script.Obstacle, true)
 	}
 	return nil
@@ -285,9 +285,9 @@ func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdi
 	return question
 }
 
-// IsReadable reports whether a file may be read: it is in a working directory, an allow rule for paths covers it, or
+// IsReadableWithoutAsking reports whether a file may be read: it is in a working directory, an allow rule for paths covers it, or
 // the mode is bypassPermissions. Other modes, and rules that allow a whole tool, do not matter (observed with 2.1.329).
-func (p *Policy) IsReadable(path string) bool {
+func (p *Policy) IsReadableWithoutAsking(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	abs := p.resolver.absolutePathFromCurrentDir(path)
@@ -297,7 +297,7 @@ func (p *Policy) IsReadable(path string) bool {
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
 		file := &analyzedCall{modeAndRules: &p.modeAndRules, name: tool, toolClass: toolClassOf(tool), path: abs}
 		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
-			return r.Behavior == BehaviorAllow && r.content != "" && r.matchesCall(file)
+			return r.Behavior == BehaviorAllow && r.content != "" && r.matchesWholeCall(file)
 		})
 	})
 }

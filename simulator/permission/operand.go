@@ -88,9 +88,9 @@ func (l shellWordResolver) withRedirectedFiles(access fileAccess, redirects []sh
 	return access
 }
 
-// possibleDirectoriesAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
+// possibleDirectoriesBeforeAndAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
 // the given directoriesBefore, because the cd may fail.
-func (l shellWordResolver) possibleDirectoriesAfterCD(directoriesBefore []string, operands []fileOperand) []string {
+func (l shellWordResolver) possibleDirectoriesBeforeAndAfterCD(directoriesBefore []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directoriesBefore) {
 		for _, path := range pathsOf(operands) {
 			if next := l.absolutePathFrom(place, path); !slices.Contains(directoriesBefore, next) && len(directoriesBefore) < maxPossibleDirectoriesAfterCD {

@@ -69,10 +69,10 @@ func (p *pathResolver) absoluteGlob(pattern string) string {
 
 // hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
 // symbolic link, the path does not lead where its text suggests.
-func hasParentReference(path string) bool { return parentReferencePattern().MatchString(path) }
+func hasParentReference(path string) bool { return parentReferenceAfterDirPattern().MatchString(path) }
 
-// parentReferencePattern also matches a backslash next to "..", which separates names on Windows (observed with 2.1.330).
-var parentReferencePattern = shellcmd.LazyRegexp(`(^|/)(\.?[^/.]|\.\.[^/])[^/]*/(.*/)?\.\.(/|$)|(^|/)\.\.\\|\\\.\.`)
+// parentReferenceAfterDirPattern also matches a backslash next to "..", which separates names on Windows (observed with 2.1.330).
+var parentReferenceAfterDirPattern = shellcmd.LazyRegexp(`(^|/)(\.?[^/.]|\.\.[^/])[^/]*/(.*/)?\.\.(/|$)|(^|/)\.\.\\|\\\.\.`)
 
 // resolveParentReferences returns the absolute form of a path; it follows symbolic links only where ".." comes after them.
 func (p *pathResolver) resolveParentReferences(path string) string {

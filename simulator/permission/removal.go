@@ -23,7 +23,7 @@ func (c commandLine) removalApproval() *approvalRequest {
 	scripts := append([]commandLine{c}, c.shellScripts(maxDepthOfScriptsInScripts)...)
 	lines := slices.Concat(scripts, fragmentsOfUnparsableCommandLine(c))
 	for _, group := range c.script.Groups {
-		lines = append(lines, scriptCommandLine(c, group))
+		lines = append(lines, commandLineWithScript(c, group))
 	}
 	for _, one := range scripts {
 		for _, fixed := range one.withClosedQuote() {
@@ -50,8 +50,8 @@ func (c commandLine) removalApproval() *approvalRequest {
 }
 
 var (
-	lineContinuationPattern = shellcmd.LazyRegexp(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
-	singleQuotesPattern     = shellcmd.LazyRegexp(`'[^']*'`)
+	incompleteLinePattern = shellcmd.LazyRegexp(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
+	singleQuotesPattern   = shellcmd.LazyRegexp(`'[^']*'`)
 )
 
 // approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is
@@ -59,11 +59,11 @@ var (
 // the script of env -S after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
 func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	var texts []string
-	if lineContinuationPattern().MatchString(c.command) {
+	if incompleteLinePattern().MatchString(c.command) {
 		texts = splitUnparsableScript(c.command)
 	}
 	for _, cmd := range c.script.Commands {
-		if words := strings.Fields(cmd.OptionScript()); len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
+		if words := strings.Fields(cmd.WrapperOptionScript()); len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
 			texts = append(texts, strings.TrimLeft(strings.Join(words[1:], " "), "&| "))
 		}
 		for _, r := range cmd.Redirects {
@@ -108,7 +108,7 @@ var unparsableStartPattern = shellcmd.LazyRegexp(`(?m)(^|[;&|])\s*((coproc|time)
 // unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes
 // files, and cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
 func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || lineContinuationPattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
+	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || incompleteLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
 		return uncheckedRemovalApproval()
 	}
 	texts := c.script.UnreadCompounds
@@ -116,14 +116,14 @@ func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
 		texts = append(texts, c.command)
 	}
 	for _, text := range texts {
-		if shellNamePattern().MatchString(text) && scriptOptionPattern().MatchString(text) && (removalTextPattern().MatchString(text) || containsRmOrRmdir(strings.ReplaceAll(text, `\rm`, ""))) {
+		if shellNamePattern().MatchString(text) && scriptOptionPattern().MatchString(text) && (removalTextPattern().MatchString(text) || scriptRunsRmOrRmdir(strings.ReplaceAll(text, `\rm`, ""))) {
 			return uncheckedRemovalApproval()
 		}
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValuesFromScript().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable
-		if isUnread && removalScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && containsRmOrRmdir(script) {
+		if isUnread && removalScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && scriptRunsRmOrRmdir(script) {
 			return uncheckedRemovalApproval()
 		}
 	}
@@ -135,7 +135,7 @@ func uncheckedRemovalApproval() *approvalRequest {
 		"A shell script runs rm and could not be checked")
 }
 
-func containsRmOrRmdir(scriptText string) bool {
+func scriptRunsRmOrRmdir(scriptText string) bool {
 	script, _ := shellcmd.Parse(scriptText)
 	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {
 		name := strings.ToLower(commandBaseName(cmd.Innermost()))
@@ -143,7 +143,7 @@ func containsRmOrRmdir(scriptText string) bool {
 		if len(cmd.Args) > 1 && strings.HasPrefix(cmd.Args[0], "$") {
 			name = cmd.Args[1] // a variable as the first word may be empty, so the next word counts
 		}
-		return name == "rm" || name == "rmdir" || nested != "" && containsRmOrRmdir(nested)
+		return name == "rm" || name == "rmdir" || nested != "" && scriptRunsRmOrRmdir(nested)
 	})
 }
 
@@ -158,7 +158,7 @@ func (c commandLine) withClosedQuote() (fragmentsAndLine []commandLine) {
 		return nil
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
-	fixed := scriptCommandLine(c, text[:len(text)-size]+"'")
+	fixed := commandLineWithScript(c, text[:len(text)-size]+"'")
 	return append(fragmentsOfUnparsableCommandLine(fixed), fixed)
 }
 
@@ -171,7 +171,7 @@ func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	var out []commandLine
 	for _, piece := range splitUnparsableScript(c.command) {
 		if piece != c.command {
-			fragment := scriptCommandLine(c, strings.Join(strings.Fields(piece), " "))
+			fragment := commandLineWithScript(c, strings.Join(strings.Fields(piece), " "))
 			fragment.script.IsBroken, fragment.isFragment = true, true
 			out = append(out, fragment)
 		}
@@ -179,7 +179,7 @@ func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	return out
 }
 
-func scriptCommandLine(c commandLine, script string) commandLine {
+func commandLineWithScript(c commandLine, script string) commandLine {
 	call := *c.analyzedCall
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
@@ -204,11 +204,11 @@ func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
 // that removes a directory named by a variable, or that passes such a command to another shell.
 func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
 	if slices.Contains(cmd.Args, "xargs") && !outerScript.IsNotFullyAnalysedByRealCLI(cmd) {
-		return approvalIfCommandRemovesDirectoryInVariable(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
+		return workingDirVariableRemovalApproval(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
 	}
 	assignments := outerScript.LeadingAssignmentLines()
 	for _, one := range commandsOfNestedScript(assignments, cmd) {
-		if q := approvalIfCommandRemovesDirectoryInVariable(one); q != nil {
+		if q := workingDirVariableRemovalApproval(one); q != nil {
 			return q
 		}
 	}
@@ -220,7 +220,7 @@ func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Sc
 			return q
 		}
 	}
-	return approvalIfCommandRemovesDirectoryInVariable(cmd)
+	return workingDirVariableRemovalApproval(cmd)
 }
 
 // commandsOfNestedScript returns the commands of assignments and of the script that cmd passes to another shell.
@@ -246,13 +246,13 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValuesFromScript().ShellScript()
-		if option := cmd.OptionScript(); option != "" && c.script.IsNotFullyAnalysedByRealCLI(cmd) { // the real CLI reads no options in simple scripts (observed with 2.1.330)
+		if option := cmd.WrapperOptionScript(); option != "" && c.script.IsNotFullyAnalysedByRealCLI(cmd) { // the real CLI reads no options in simple scripts (observed with 2.1.330)
 			script = "(" + option + ")"
 		}
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner, searched := scriptCommandLine(c, c.script.LeadingAssignmentLines()+script), *c.modeAndRules
+		inner, searched := commandLineWithScript(c, c.script.LeadingAssignmentLines()+script), *c.modeAndRules
 		searched.mode = protocol.ModeBypass
 		inner.modeAndRules, inner.isNested = &searched, true
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
@@ -328,7 +328,7 @@ func checkedRemovalOperands(c commandLine, cmd, unwrappedCommand shellcmd.Comman
 
 var rmdirParentsOptionPattern = shellcmd.LazyRegexp(`^(--p|-[a-z]*p)`)
 
-func approvalIfCommandRemovesDirectoryInVariable(cmd shellcmd.Command) *approvalRequest {
+func workingDirVariableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
 	name, cmd := cmd.FindUnquotedRmOrRmdir()
 	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderWorkingDirectoryVariable) })
 	if at < 0 || name == "" {

@@ -56,7 +56,7 @@ var specialWindowsPathPattern = shellcmd.LazyRegexp(`(?i)^//|\.\.\.(/|$)|[^/. ~]
 func (c *analyzedCall) verdictIfReadPathIsSpecialOnWindows() *Verdict {
 	if c.toolClass != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
 		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
-			return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matchesCall(c)
+			return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matchesWholeCall(c)
 		}) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 		return nil
 	}
 	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
-		return !cmd.IsPiped && slices.Contains([]string{"cd", "pushd", "popd"}, c.script.WithoutWrappersBeforeRemoval(cmd.WithoutPlainWrappers()).Name())
+		return !cmd.IsOutputPiped && slices.Contains([]string{"cd", "pushd", "popd"}, c.script.WithoutWrappersBeforeRemoval(cmd.WithoutBuiltinAndTimeoutPrefix()).Name())
 	})
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {

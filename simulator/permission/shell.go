@@ -17,7 +17,7 @@ func (c commandLine) decideShell() Verdict {
 	}
 	q := obstacleApproval(obstacle, c.isEverySimpleCommandAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundWithoutParsing()) {
-		q = approvalWithEmptySuggestionList("Parse error").withReasonCode(reasonCodeTooComplex)
+		q = approvalWithEmptySuggestionList("Parse error").setReasonCode(reasonCodeTooComplex)
 	}
 	if q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
@@ -25,7 +25,7 @@ func (c commandLine) decideShell() Verdict {
 	if q := c.riskyDirectoryChangeApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if q := c.redirectionApproval(); q != nil {
+	if q := c.redirectReadOrWriteApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
 	parts := make([]commandVerdict, 0, len(c.script.Commands))
@@ -94,7 +94,7 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", reasonCode: ruleReasonCode(source)}
 		return out
 	}
-	inner := cmd.WithoutPlainWrappers()
+	inner := cmd.WithoutBuiltinAndTimeoutPrefix()
 	if q := approvalForDangerousFindOrAwk(inner); q != nil {
 		out.approval = q
 		return out
@@ -116,7 +116,7 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
 	case c.modeAndRules.modeAllowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):
 		out.isAllowed, out.isAllowedByMode = true, true
-	case isReadOnlyExceptForWritingRedirects(cmd) && c.redirectionApproval() == nil:
+	case isReadOnlyExceptForWritingRedirects(cmd) && c.redirectReadOrWriteApproval() == nil:
 		out.isAllowed = true
 	case c.modeAndRules.modeAllowsEdits() && cmd.Name() == "sed":
 		out.approval = dangerousSedApproval()
@@ -128,7 +128,7 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 
 // readsFilesNamedByXargsInput reports whether the command shows files whose names come from another command.
 func readsFilesNamedByXargsInput(cmd shellcmd.Command) bool {
-	return cmd.WithoutPlainWrappers().Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
+	return cmd.WithoutBuiltinAndTimeoutPrefix().Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
 // isAllowedByAcceptEditsMode reports whether the permission mode acceptEdits allows the command. The command touch is allowed
@@ -282,15 +282,15 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 
 // The reason codes of shell commands (observed with 2.1.330).
 const (
-	reasonCodeUnknown        = "unknown"
-	reasonCodeNoRule         = "bashMiss:no-rule-match"
-	reasonCodeTooComplex     = "bashMiss:too-complex"
-	reasonCodeSemantics      = "bashMiss:semantics"
-	reasonCodeShellOperators = "bashMiss:shell-operators"
-	reasonCodeMultipleCD     = "bashMiss:multi-cd"
-	reasonCodeCDWithGit      = "bashMiss:cd-git-compound"
-	reasonCodeCDWithRedirect = "bashMiss:cd-compound-redirect"
-	reasonCodeCDWithWrite    = "bashMiss:cd-compound-write"
-	reasonCodeFlagValidation = "bashMiss:flag-validation"
-	reasonCodeDangerousSed   = "bashMiss:sed-dangerous"
+	reasonCodeUnknown         = "unknown"
+	reasonCodeNoRule          = "bashMiss:no-rule-match"
+	reasonCodeTooComplex      = "bashMiss:too-complex"
+	reasonCodeSemantics       = "bashMiss:semantics"
+	reasonCodeShellOperators  = "bashMiss:shell-operators"
+	reasonCodeMultipleCD      = "bashMiss:multi-cd"
+	reasonCodeCDWithGit       = "bashMiss:cd-git-compound"
+	reasonCodeCDWithRedirect  = "bashMiss:cd-compound-redirect"
+	reasonCodeCDWithWrite     = "bashMiss:cd-compound-write"
+	reasonCodeCopyOrMoveFlags = "bashMiss:flag-validation"
+	reasonCodeDangerousSed    = "bashMiss:sed-dangerous"
 )

@@ -28,14 +28,14 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 			return v
 		}
 		name := inner.Name()
-		if c.script.Obstacle.Kind == shellcmd.ObstacleSubshell || cmd.IsPiped {
+		if c.script.Obstacle.Kind == shellcmd.ObstacleSubshell || cmd.IsOutputPiped {
 			name = "" // a cd in a subshell or before a pipe is not followed (observed with 2.1.330)
 		}
 		switch name {
 		case "cd":
-			directories = c.words.possibleDirectoriesAfterCD(directories, to.reads)
+			directories = c.words.possibleDirectoriesBeforeAndAfterCD(directories, to.reads)
 		case "pushd":
-			directories = c.words.possibleDirectoriesAfterCD(directories, c.words.fileOperands(inner))
+			directories = c.words.possibleDirectoriesBeforeAndAfterCD(directories, c.words.fileOperands(inner))
 		case "popd": // after popd, the previous directory is unknown
 			directories = append(directories, c.startDirs...)
 		}
@@ -76,7 +76,7 @@ func (c commandLine) readDenialAfterCD(directories []string, commandName string,
 			if abs := c.modeAndRules.resolver.absolutePathFrom(place, path); c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, "Read", abs) {
 				v := c.denyVerdict("rule", commandName+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
-					return r.matchesCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
+					return r.matchesWholeCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
 				})
 				return new(v.withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 			}
@@ -93,7 +93,7 @@ func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	}
 	scripts := c.shellScripts(maxDepthOfScriptsInScripts)
 	for _, cmd := range c.script.Commands {
-		scripts = append(scripts, scriptCommandLine(c, cmd.OptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
+		scripts = append(scripts, commandLineWithScript(c, cmd.WrapperOptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
 	}
 	for _, inner := range scripts {
 		if c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, inner.analyzedCall) {

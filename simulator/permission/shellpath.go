@@ -13,7 +13,7 @@ import (
 func (c commandLine) riskyDirectoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, shellcmd.HasWrite(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
-		name := cmd.WithoutPlainWrappers().Name()
+		name := cmd.WithoutBuiltinAndTimeoutPrefix().Name()
 		switch name {
 		case "cd":
 			cds++
@@ -25,9 +25,9 @@ func (c commandLine) riskyDirectoryChangeApproval() *approvalRequest {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return approvalWithoutSuggestionList("Multiple directory changes in one command require approval for clarity").withReasonCode(reasonCodeMultipleCD)
+		return approvalWithoutSuggestionList("Multiple directory changes in one command require approval for clarity").setReasonCode(reasonCodeMultipleCD)
 	case git:
-		return approvalWithoutSuggestionList("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(reasonCodeCDWithGit)
+		return approvalWithoutSuggestionList("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").setReasonCode(reasonCodeCDWithGit)
 	case redirected:
 		return &approvalRequest{
 			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithRedirect,
@@ -45,7 +45,7 @@ const (
 // approvalIfCommandChangesFilesInLineWithCD returns the approval request for a command that changes
 // files, if its command line also changes the directory; it returns nil for other commands.
 func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand shellcmd.Command) *approvalRequest {
-	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutPlainWrappers().Name() == "cd" })
+	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutBuiltinAndTimeoutPrefix().Name() == "cd" })
 	if !moves || !isFileChangingCommand(unwrappedCommand.Name()) {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand 
 	return q
 }
 
-func (c commandLine) redirectionApproval() *approvalRequest {
+func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		redirects = append(redirects, cmd.Redirects...)
@@ -233,7 +233,7 @@ func (c commandLine) approvalForGlobInWrite(path string) *approvalRequest {
 func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: commandName + " command with flags requires manual approval", reasonCode: reasonCodeFlagValidation, suggestions: []protocol.PermissionUpdate{},
+		reasonType: "other", reason: commandName + " command with flags requires manual approval", reasonCode: reasonCodeCopyOrMoveFlags, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.modeAndRules.modeAllowsEdits() {
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), switchToAcceptEditsUpdate())

@@ -190,11 +190,11 @@ func TestKnown(t *testing.T) {
 		{"Broken", `{"a":1,"x":2}`, `{"a":1,"x":2}`},
 		{"None", `{"a":1,"x":2}`, `{"a":1,"x":2}`},
 	} {
-		if got := string(p.RemoveUnknownKeys(tt.tool, json.RawMessage(tt.in))); got != tt.want {
+		if got := string(p.RemoveUnknownBuiltinInputKeys(tt.tool, json.RawMessage(tt.in))); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.tool, tt.in, got, tt.want)
 		}
 	}
-	if got := string(newPolicy(t, permission.Options{}).RemoveUnknownKeys("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
+	if got := string(newPolicy(t, permission.Options{}).RemoveUnknownBuiltinInputKeys("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
 		t.Errorf("without definitions: %s", got)
 	}
 }

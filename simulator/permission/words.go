@@ -49,7 +49,7 @@ func (c *analyzedCall) askVerdictFromApprovalRequest(q approvalRequest) Verdict 
 	return v
 }
 
-func (q *approvalRequest) withReasonCode(code string) *approvalRequest {
+func (q *approvalRequest) setReasonCode(code string) *approvalRequest {
 	q.reasonCode = code
 	return q
 }
@@ -148,9 +148,9 @@ func (c *analyzedCall) denyVerdict(reasonType, message string) Verdict {
 	}
 }
 
-// denyFileVerdict refuses a call because a rule protects its file. For the model, the refusal is an input error of the tool.
+// denyFileAsToolErrorVerdict refuses a call because a rule protects its file. For the model, the refusal is an input error of the tool.
 // No event reports it.
-func (c *analyzedCall) denyFileVerdict(message, source string) Verdict {
+func (c *analyzedCall) denyFileAsToolErrorVerdict(message, source string) Verdict {
 	return Verdict{Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true, Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"}, Message: message}
 }
 
@@ -162,7 +162,7 @@ func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
 	reading := &analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: c.path}
 	hides := func(r rule) bool {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
-		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matchesCall(reading)
+		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matchesWholeCall(reading)
 	}
 	at := slices.IndexFunc(c.modeAndRules.rules.rules, hides)
 	if at < 0 {
@@ -172,13 +172,13 @@ func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFileVerdict("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
+	v := c.denyFileAsToolErrorVerdict("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
 	return new(v.withRuleSource(c.modeAndRules.rules.rules[at].Source))
 }
 
-// denialIfFileIsSymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
+// denialIfFileIsAnySymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
 // the path is followed (observed with 2.1.330). Nil means that the file is not a link.
-func denialIfFileIsSymbolicLink(c *analyzedCall) *Verdict {
+func denialIfFileIsAnySymbolicLink(c *analyzedCall) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.modeAndRules.resolver.resolveLinks(c.path)
 	if target == filepath.Join(c.modeAndRules.resolver.resolveLinks(filepath.Clean(dir)), name) {
@@ -202,7 +202,7 @@ func (c *analyzedCall) denyByRuleVerdict() Verdict {
 		if c.name == "Read" && !isPathDeniedWithoutFollowingLinks(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFileVerdict("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
+		return c.denyFileAsToolErrorVerdict("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.toolClass {
@@ -244,7 +244,7 @@ func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 			v.DenyRule = true
 			return v.withRuleSource(r.Source)
 		}
-		if r.matchesCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
+		if r.matchesWholeCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
 			single && slices.Contains(c.script.Commands[0].UnwrappedCommandLines(), r.content) {
 			reasonType = "rule"
 		}
@@ -296,14 +296,14 @@ func approvalWithoutSuggestionList(reason string) *approvalRequest {
 
 // obstacleApproval returns the approval request for a command line with an obstacle to its
 // analysis; nil means no question. harmless is true if the commands themselves would be allowed.
-func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
+func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalRequest {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.ObstacleSubshell:
-		return approvalWithoutSuggestionList("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeShellOperators)
+		return approvalWithoutSuggestionList("This command uses shell operators that require approval for safety").setReasonCode(reasonCodeShellOperators)
 	case shellcmd.ObstacleBackground:
-		if !harmless {
+		if !commandsAreAllowed {
 			return approvalWithoutSuggestionList(needsApprovalText)
 		}
 		q := approvalWithoutSuggestionList("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
@@ -349,7 +349,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleSeveralAssignmentsWithoutCommand:   "Variable assignments" + unknown,
 			shellcmd.ObstacleUnclearRedirect:                    "A file redirect" + unknown,
 			shellcmd.ObstacleReadWriteOrNamedDescriptorRedirect: "A file redirect" + unknown,
-		}[o.Kind], "A variable"+unknown)).withReasonCode(code)
+		}[o.Kind], "A variable"+unknown)).setReasonCode(code)
 	}
 }
 
@@ -357,7 +357,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 // commands or change files; nil means none. The approval is required even if a rule allows the command.
 func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return approvalWithEmptySuggestionList("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
+		return approvalWithEmptySuggestionList("awk program contains system() which executes arbitrary commands").setReasonCode(reasonCodeSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -365,7 +365,7 @@ func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return approvalWithEmptySuggestionList("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withReasonCode(reasonCodeSemantics)
+			return approvalWithEmptySuggestionList("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").setReasonCode(reasonCodeSemantics)
 		}
 	}
 	return nil

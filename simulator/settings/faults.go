@@ -49,13 +49,13 @@ func formatFaultList(faults []Fault, wholeFileHeading, entryHeading string) stri
 			if len(said) == 0 {
 				b.WriteString(head + "\n")
 			}
-			if said[f.Location]++; said[f.Location] <= maxReportedFaults {
+			if said[f.Location]++; said[f.Location] <= maxReportedFaultsPerFile {
 				b.WriteString("  " + f.String() + "\n")
 			}
 		}
 		for _, f := range faults { // the files are listed in the order of their first faults
-			if n := said[f.Location]; f.WholeFile == whole && n > maxReportedFaults {
-				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReportedFaults, f.Location)
+			if n := said[f.Location]; f.WholeFile == whole && n > maxReportedFaultsPerFile {
+				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReportedFaultsPerFile, f.Location)
 				said[f.Location] = 0
 			}
 		}
@@ -65,7 +65,7 @@ func formatFaultList(faults []Fault, wholeFileHeading, entryHeading string) stri
 	return b.String()
 }
 
-const maxReportedFaults = 10
+const maxReportedFaultsPerFile = 10
 
 // invalidKeyFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
 // may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
@@ -203,7 +203,7 @@ func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		var groups []json.RawMessage
 		switch {
 		case !isHookEvent(m.Key):
-			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")})
+			found = append(found, Fault{Key: key, Text: truncateWithoutEllipsis("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, plainjson.TypeOf(m.Value))})
@@ -261,7 +261,7 @@ func (o hookProblem) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 
 // withoutInvalidHooksOfMatcher returns a matcher without its invalid hooks, and the list of these hooks. The returned
 // matcher is nil if the matcher itself is invalid.
-func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMessage, []hookProblem) {
+func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (valid json.RawMessage, problems []hookProblem) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
@@ -321,7 +321,7 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	return &hookProblem{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
-func truncate(text string) string {
+func truncateWithoutEllipsis(text string) string {
 	const most = 500
 	runes := []rune(text)
 	return string(runes[:min(len(runes), most)])

@@ -331,8 +331,8 @@ func (d layerDecoder) decodeEnv() {
 	}
 }
 
-// Merge returns a copy of base in which each key of patch replaces the key of base. A null value removes the key.
-func Merge(base, patch map[string]json.RawMessage) map[string]json.RawMessage {
+// MergeTopLevelKeys returns a copy of base in which each key of patch replaces the key of base. A null value removes the key.
+func MergeTopLevelKeys(base, patch map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {
 		out = map[string]json.RawMessage{}
@@ -359,7 +359,7 @@ func (s *Settings) dropUntrustedPermissions(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
 	dir := func(d AdditionalWorkingDirectory) bool { return d.Source == SourceProject }
-	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.isTrusted() {
+	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.isDirOrParentTrusted() {
 		return
 	}
 	rules, dirs := len(p.Rules), len(p.Directories)
@@ -382,7 +382,7 @@ func (s *Settings) dropUntrustedPermissions(o Options) {
 	s.TrustWarning = strings.Join(lines, "\n")
 }
 
-func (o Options) isTrusted() bool {
+func (o Options) isDirOrParentTrusted() bool {
 	raw, err := o.ReadFile(o.GlobalFile)
 	if err != nil {
 		return false

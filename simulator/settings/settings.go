@@ -172,7 +172,7 @@ func (e *InvalidManagedSettingsError) Error() string {
 }
 
 // EnabledPlugins lists the plugins that the files enable, as "name@marketplace", in the order of first mention.
-func (s *Settings) EnabledPlugins() (ids []string) {
+func (s *Settings) EnabledPlugins() (idsByFirstMention []string) {
 	var all plainjson.Object
 	for _, layer := range s.Layers {
 		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
@@ -183,10 +183,10 @@ func (s *Settings) EnabledPlugins() (ids []string) {
 	}
 	for _, p := range all {
 		if string(p.Value) != "false" {
-			ids = append(ids, p.Key)
+			idsByFirstMention = append(idsByFirstMention, p.Key)
 		}
 	}
-	return ids
+	return idsByFirstMention
 }
 
 // Merged returns all layers as one object. Objects are merged key by key. Lists are joined without duplicates. Any

@@ -321,8 +321,8 @@ func TestHost(t *testing.T) {
 		}
 		return keys
 	}
-	host := settings.Merge(nil, object(`{"env":{"B":"2"},"model":"opus","a":{"b":1}}`))
-	host = settings.Merge(host, object(`{"permissions":{"deny":["Read"]},"model":null,"a":{"c":2}}`))
+	host := settings.MergeTopLevelKeys(nil, object(`{"env":{"B":"2"},"model":"opus","a":{"b":1}}`))
+	host = settings.MergeTopLevelKeys(host, object(`{"permissions":{"deny":["Read"]},"model":null,"a":{"c":2}}`))
 	s := load(t, settings.Options{FlagValue: `{"env":{"A":"1"},"model":"haiku","permissions":{"allow":["Edit"]}}`, HostSettings: host}, nil)
 	want := map[string]any{
 		"env": map[string]any{"A": "1", "B": "2"}, "model": "haiku", "a": map[string]any{"c": 2.0},

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-var indexedArgumentPattern = sync.OnceValue(func() *regexp.Regexp {
+var argumentPlaceholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
@@ -59,7 +59,7 @@ func placeholderValue(s, args string, words, names []string) (value string, n in
 	if n > 0 {
 		return value, n
 	}
-	m := indexedArgumentPattern().FindStringSubmatch(s)
+	m := argumentPlaceholderPattern().FindStringSubmatch(s)
 	if m == nil {
 		return "", 0
 	}

@@ -324,9 +324,9 @@ func (s *Set) HasPendingNotice() bool {
 	return len(s.notices) > 0 && !s.agentRunning
 }
 
-// HasRunningTask reports whether a background task is running. In an ordered set, an agent counts as running until
+// HasRunningBackgroundTask reports whether a background task is running. In an ordered set, an agent counts as running until
 // [Set.Take] can return all its events.
-func (s *Set) HasRunningTask() bool {
+func (s *Set) HasRunningBackgroundTask() bool {
 	if len(s.RunningInBackground()) > 0 {
 		return true
 	}

@@ -5,9 +5,9 @@ import "slices"
 // StopBackgroundAgents stops background agents, not commands, when the session is interrupted. Their later events are dropped.
 func (s *Set) StopBackgroundAgents() { stopAgents(s, false) }
 
-// InterruptBackgroundAgents stops background agents, and reports whether any was running. The events with which they react
+// StopBackgroundAgentsKeepingEvents stops background agents, and reports whether any was running. The events with which they react
 // follow their end.
-func (s *Set) InterruptBackgroundAgents() (stopped bool) { return stopAgents(s, true) }
+func (s *Set) StopBackgroundAgentsKeepingEvents() (stopped bool) { return stopAgents(s, true) }
 
 func stopAgents(s *Set, showsLaterEvents bool) (stopped bool) {
 	s.mu.Lock()

@@ -251,8 +251,8 @@ func (t *Task) endLocked(e End) {
 	}
 }
 
-// NotifyModelOfUserStop notifies the model that the user has stopped an agent.
-func (t *Task) NotifyModelOfUserStop() {
+// NotifyModelOfAgentStopByUser notifies the model that the user has stopped an agent.
+func (t *Task) NotifyModelOfAgentStopByUser() {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if t.Kind == KindAgent {
@@ -331,8 +331,8 @@ type Notification struct {
 	Origin json.RawMessage
 }
 
-// agentStopNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
-const agentStopNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
+// agentNotificationTimingNote explains to the model when an agent notifies it. It has the length of the real CLI's text.
+const agentNotificationTimingNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
 	"agent may go on and send another one with the same task id."
 
 func (t *Task) endNotification(e End) Notification {
@@ -349,7 +349,7 @@ func (t *Task) endNotification(e End) Notification {
 	}
 	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + cmp.Or(e.Notice, e.Summary) + "</summary>\n")
 	if t.Kind == KindAgent {
-		b.WriteString("<note>" + agentStopNote + "</note>\n")
+		b.WriteString("<note>" + agentNotificationTimingNote + "</note>\n")
 	}
 	if e.Report != "" {
 		b.WriteString("<result>" + e.Report + "</result>\n")

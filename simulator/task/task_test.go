@@ -138,7 +138,7 @@ func TestStopAndClose(t *testing.T) {
 		}
 		s.Close()
 		s.Close()
-		if s.HasRunningTask() {
+		if s.HasRunningBackgroundTask() {
 			t.Error("tasks outlive the set")
 		}
 		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
@@ -248,12 +248,12 @@ func TestReportStop(t *testing.T) {
 		if !done || s.HasPendingNotice() {
 			t.Errorf("done %t, notified %t", done, s.HasPendingNotice())
 		}
-		agent.NotifyModelOfUserStop()
+		agent.NotifyModelOfAgentStopByUser()
 		if n, ok := s.NextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, `<summary>Agent "work" was stopped by user</summary>`) || strings.Contains(n.Text, "usage") {
 			t.Errorf("%t %s", ok, n.Text)
 		}
 		command := s.Start(task.Info{Kind: task.KindBash, Background: true})
-		if command.NotifyModelOfUserStop(); s.HasPendingNotice() {
+		if command.NotifyModelOfAgentStopByUser(); s.HasPendingNotice() {
 			t.Error("the end of a command causes a turn")
 		}
 	})
@@ -266,7 +266,7 @@ func TestClear(t *testing.T) {
 		s.Go(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
 		s.EndAllAndDiscardEvents()
 		synctest.Wait()
-		if got := s.Take(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningTask() || s.HasPendingNotice() {
+		if got := s.Take(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningBackgroundTask() || s.HasPendingNotice() {
 			t.Errorf("after Clear: %v", wireTexts(t, got))
 		}
 		s.Close()

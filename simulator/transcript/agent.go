@@ -117,7 +117,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
-			line.Message, line.RowSource = userTextContent(text.Text), "recorded"
+			line.Message, line.RowSource = userStringContent(text.Text), "recorded"
 		}
 	}
 	if err := a.write(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
@@ -188,14 +188,14 @@ func (a *agentTranscripts) countRunningAgents() (n int) {
 	return n
 }
 
-func userTextContent(text string) protocol.UserContent {
+func userStringContent(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
 func setTextFormAndRowSource(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
-		line.Message = userTextContent(text) // the CLI writes these texts as strings, not as lists of blocks
+		line.Message = userStringContent(text) // the CLI writes these texts as strings, not as lists of blocks
 	} else if !strings.HasPrefix(text, "[Request interrupted by user") && !strings.HasPrefix(text, "<local-command-stdout>") {
 		return
 	}
@@ -210,8 +210,8 @@ func setTextFormAndRowSource(line *protocol.UserLine) {
 	}
 }
 
-// setPromptSource sets the keys that describe who sent a prompt that did not come from a terminal.
-func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
+// setPromptSourceOutsideTerminal sets the keys that describe who sent a prompt that did not come from a terminal.
+func setPromptSourceOutsideTerminal(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"

@@ -83,7 +83,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
 		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, FailedServers: now.FailedServers, Agents: now.Agents, ServerInstructions: now.ServerInstructions}, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
-		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeLines("", now)...)
+		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeStartLines("", now)...)
 		l.autoMode = now.autoMode()
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
@@ -112,7 +112,7 @@ func (l *contextAttachmentWriter) modeChangeLines(now SessionContext) (lines []a
 		return lines
 	}
 	if l.autoMode = about; about != nil {
-		return append(lines, l.autoModeLines("", now)...)
+		return append(lines, l.autoModeStartLines("", now)...)
 	}
 	steers := before[len(before)-2].Value
 	return append(lines, l.conversation.reminderLine("", newAttachment("auto_mode_exit", "bashFirst", steers, "steerOnly", steers, "finishExposedWork", false),
@@ -151,7 +151,7 @@ func (now SessionContext) autoMode() attachment {
 	return about.with("steerOnly", steers, "bypass", bypass)
 }
 
-func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) autoModeStartLines(agentID string, now SessionContext) []any {
 	if about := now.autoMode(); about != nil {
 		return []any{l.conversation.reminderLine(agentID, about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
 	}
@@ -159,15 +159,15 @@ func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionConte
 }
 
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
-func (l *contextAttachmentWriter) planModeLine(kind string) protocol.AttachmentLine {
+func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.createPlanName("")+".md")
 	_, err := os.Stat(file)
-	about := newAttachment(kind)
-	if kind == "plan_mode" {
+	about := newAttachment(attachmentType)
+	if attachmentType == "plan_mode" {
 		about = about.with("reminderType", "full", "isSubAgent", false)
 	}
 	about = about.with("planFilePath", file, "planExists", err == nil)
-	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
+	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)
 }
 
 // remainingLimitLines returns the reminders of the tokens and the money that the model may still spend.

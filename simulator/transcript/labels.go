@@ -107,12 +107,12 @@ func (l *sessionListLineBuilder) agentSettingLines() []any {
 func (l *sessionListLineBuilder) modeAndPermissionModeLines() []any {
 	lines := []any{protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}}
 	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
-		lines = append(lines, l.permissionModeLine())
+		lines = append(lines, l.currentPermissionModeLine())
 	}
 	return lines
 }
 
-func (l *sessionListLineBuilder) permissionModeLine() protocol.PermissionModeLine {
+func (l *sessionListLineBuilder) currentPermissionModeLine() protocol.PermissionModeLine {
 	l.writtenMode = l.lastPromptMode
 	if source := l.conversation.options.Context; source != nil {
 		l.writtenMode = cmp.Or(source.SessionContext("").ShellMode, l.lastPromptMode)
@@ -153,7 +153,7 @@ func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offe
 		}
 	}
 	for _, name := range reply.Final.Calls {
-		added = offered.hasTool(name) && l.addUsedTool(name) || added
+		added = offered.mayHaveTool(name) && l.addUsedTool(name) || added
 	}
 	return added
 }

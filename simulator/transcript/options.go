@@ -106,8 +106,8 @@ type RequestContext struct {
 	PromptCache  string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
-// hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
-func (c RequestContext) hasTool(name string) bool {
+// mayHaveTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
+func (c RequestContext) mayHaveTool(name string) bool {
 	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
 		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
 }
@@ -215,7 +215,7 @@ func (o Options) findTranscript() (string, error) {
 func (o Options) findResumedTranscript() (string, error) {
 	switch {
 	case isSessionID(o.Resume):
-		return o.findBySessionID(o.Resume)
+		return o.findInAnyProjectBySessionID(o.Resume)
 	case strings.HasSuffix(o.Resume, ".jsonl"):
 		path := o.Resume
 		if !filepath.IsAbs(path) {
@@ -251,7 +251,7 @@ func (o Options) findPathByTitle() (string, error) {
 	return "", several
 }
 
-func (o Options) findBySessionID(id string) (string, error) {
+func (o Options) findInAnyProjectBySessionID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}
 	projects := filepath.Join(o.StateDir, "projects")

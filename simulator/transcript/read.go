@@ -259,7 +259,7 @@ func (t *parsedTranscript) branchLines(leaf string) []transcriptLine {
 	})
 }
 
-func (t *parsedTranscript) branchMessages(leaf string) []Message {
+func (t *parsedTranscript) unmergedBranchMessages(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branchLines(leaf) {
 		var turn protocol.TurnDurationLine

@@ -167,7 +167,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.conversation.inQuery = false
 	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
-		line := r.conversation.cliLineAddedToPrompt(ev, userTextContent(protocol.Reminder(ev.Preamble)))
+		line := r.conversation.cliLineAddedToPrompt(ev, userStringContent(protocol.Reminder(ev.Preamble)))
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
@@ -207,7 +207,7 @@ func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line pr
 	var lines []any
 	line.PromptSource = "queued"
 	for i, text := range ev.Queued {
-		line.Message = userTextContent(text)
+		line.Message = userStringContent(text)
 		if i > 0 {
 			e := r.conversation.nextLineEnvelope("", "", ev.Timestamp)
 			e.PromptID = r.conversation.options.Clock.NewID()
@@ -232,7 +232,7 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 // countPromptAndSetPositionAndSource counts the prompt and sets its source, its time and its position in
 // the session. In a terminal, notices about background work are not counted as prompts.
 func (r *recorder) countPromptAndSetPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
-	setPromptSource(line, prompt)
+	setPromptSourceOutsideTerminal(line, prompt)
 	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
 		line.QueueOnly, line.TurnOrigin = true, ""
 		return
@@ -285,7 +285,7 @@ func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtM
 	var lines []any
 	uuid := ""
 	for _, line := range []protocol.UserLine{
-		{Message: userTextContent(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
+		{Message: userStringContent(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
 		{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"},
 	} {
 		e := r.conversation.nextLineEnvelope("", uuid, ev.Timestamp)
@@ -489,7 +489,7 @@ func (r *recorder) close() error {
 		if r.turnClosed || r.conversation.isFirstConversationInTerminal() && r.promptCount == 0 {
 			lines = lines[:1] // only the first line and perhaps the mode have changed
 			if written != "" && written != r.sessionListLines.writtenMode {
-				lines = append(lines, r.sessionListLines.permissionModeLine())
+				lines = append(lines, r.sessionListLines.currentPermissionModeLine())
 			}
 		}
 		if err := r.lines.write(lines...); err != nil {

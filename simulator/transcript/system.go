@@ -182,7 +182,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.lastLineUUIDs[""]
 	r.conversation.createPlanName("")
 	if r.conversation.options.Machine.IsTerminal {
-		if err := r.writeLinesBeforeCompactionBoundary(); err != nil {
+		if err := r.writeClosingLinesBeforeBoundary(); err != nil {
 			return err
 		}
 	}
@@ -212,9 +212,9 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// writeLinesBeforeCompactionBoundary writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
+// writeClosingLinesBeforeBoundary writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
 // in a new transcript.
-func (r *recorder) writeLinesBeforeCompactionBoundary() error {
+func (r *recorder) writeClosingLinesBeforeBoundary() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
 	err := r.lines.write(r.sessionListLines.transcriptClosingLines()...)
@@ -244,7 +244,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		return err
 	}
 	if r.conversation.options.Machine.IsTerminal {
-		ev.Output.Message = userTextContent("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
+		ev.Output.Message = userStringContent("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
 	}
 	e = r.conversation.nextLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
@@ -350,7 +350,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	for i, block := range ev.Content.Blocks {
 		e := r.conversation.nextLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
 		e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
-		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userTextContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
+		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userStringContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
 			line.TurnOrigin, line.TurnPosition = "human", &protocol.SessionTurnPosition{TurnIndex: r.promptCount, PromptIndex: r.promptCount - r.untypedPromptCount}
 		}

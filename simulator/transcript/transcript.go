@@ -56,7 +56,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{options: o, lastLineUUIDs: map[string]string{}, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
+	th := &conversation{options: o, lastLineUUIDs: map[string]string{}, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileForExactVersion(o.Version).TranscriptFilter()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.findTranscript()
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Transcript) openResumed(path string) error {
 		th.forked, rec.lines.forkLines = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
-	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts
+	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts = t.unmergedBranchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts
 	s.readFiles = t.readFiles
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
@@ -239,7 +239,7 @@ func (s *Transcript) ToolResultsDir() string {
 }
 
 // HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.
-func (s *Transcript) HistoryDir() string {
+func (s *Transcript) HistoryDir() (dir string) {
 	if s.conversation.writer.isDisabled {
 		return ""
 	}

@@ -91,10 +91,10 @@ func (c *Commands) timeoutOfCall(in bashInput) time.Duration {
 }
 
 func (c *Commands) areBackgroundTasksDisabled() bool {
-	return c != nil && isTrueInEnvironment(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
+	return c != nil && isSetAndNotFalse(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
 }
 
-func isTrueInEnvironment(value string) bool { return value != "" && value != "0" && value != "false" }
+func isSetAndNotFalse(value string) bool { return value != "" && value != "0" && value != "false" }
 
 func (c *Commands) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
@@ -162,8 +162,8 @@ func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.Tool
 }
 
 const (
-	defaultOutputLimit      = 30_000  // maximum number of bytes that are shown of a command's output
-	maxOutputLimit          = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
+	defaultOutputLimitBytes = 30_000  // maximum number of bytes that are shown of a command's output
+	maxOutputLimitBytes     = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
 	maxCapturedBytes        = 64 << 20
 	outputPreviewUTF16Units = 2000 // UTF-16 code units, as in JavaScript
 )
@@ -249,9 +249,9 @@ func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.Modificatio
 
 func (c *Commands) outputLimitBytes() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
-		return min(n, maxOutputLimit)
+		return min(n, maxOutputLimitBytes)
 	}
-	return defaultOutputLimit
+	return defaultOutputLimitBytes
 }
 
 // storeAndLimitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, it stores only

@@ -162,7 +162,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.input.NoSandbox}
 	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
 		code := r.cmd.Wait()
-		result, end := r.finishCommand(code, out), r.recordExitCode(code)
+		result, end := r.finishCommand(code, out), r.writeExitCode(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
@@ -257,7 +257,7 @@ func (r *runningCommand) waitForBackgroundEnd(ctx context.Context, timeout time.
 	end := task.End{Status: task.StatusKilled, Summary: r.backgroundTaskSummaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
-		return r.recordExitCode(r.cmd.Wait())
+		return r.writeExitCode(r.cmd.Wait())
 	case <-ctx.Done():
 	case <-over:
 		end.Summary += " after reaching its background time limit"
@@ -272,9 +272,9 @@ func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// recordExitCode writes the exit code to the output of the task and returns the end of the task. The command must have exited by
+// writeExitCode writes the exit code to the output of the task and returns the end of the task. The command must have exited by
 // itself.
-func (r *runningCommand) recordExitCode(code int) task.End {
+func (r *runningCommand) writeExitCode(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
 		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.backgroundTaskSummaryPrefix(), code)}

@@ -53,14 +53,14 @@ func Edit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "Edit",
 		Prepare: func(in *tool.Keys) bool {
-			renamed := in.Get("file_path") != nil && renameShortKeys(in)
+			renamed := in.Get("file_path") != nil && renameOldAndNewStrKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			trimmed := trimTrailingSpaceUnlessMarkdown(in, "new_string")
 			return addReplaceAllDefault(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			renamed := tool.RenameStringKey(in, "path", "file_path")
-			renamed = renameShortKeys(in) || renamed
+			renamed = renameOldAndNewStrKeys(in) || renamed
 			return "", renamed && (addReplaceAllDefault(in) || renamed)
 		},
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in editInput) *protocol.ToolResult {
@@ -149,10 +149,10 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
-	case !p.wasRead && !f.options.Access.IsReadable(p.path):
+	case !p.wasRead && !f.options.Access.IsReadableWithoutAsking(p.path):
 		return no(notReadText)
 	}
-	if p.usesCRLF = endsLinesWithCRLF(p.contentBefore); p.usesCRLF {
+	if p.usesCRLF = endsAllLinesWithCRLF(p.contentBefore); p.usesCRLF {
 		p.contentBefore, in.NewString = strings.ReplaceAll(p.contentBefore, "\r\n", "\n"), strings.ReplaceAll(in.NewString, "\r\n", "\n")
 	}
 	if in.OldString == "" {
@@ -176,7 +176,7 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	return p, nil
 }
 
-func endsLinesWithCRLF(text string) bool {
+func endsAllLinesWithCRLF(text string) bool {
 	n := strings.Count(text, "\r\n")
 	return n > 0 && n == strings.Count(text, "\n")
 }
@@ -215,8 +215,8 @@ func (in editInput) replaceIn(content string) string {
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// renameShortKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had them.
-func renameShortKeys(in *tool.Keys) bool {
+// renameOldAndNewStrKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had them.
+func renameOldAndNewStrKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
@@ -403,7 +403,7 @@ func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) 
 	read, current, _ := f.seenByModel.compareWithSeenContent(path, string(old))
 	switch {
 	case err != nil:
-	case !read && !f.options.Access.IsReadable(path), f.seenByModel.isPartialView(path):
+	case !read && !f.options.Access.IsReadableWithoutAsking(path), f.seenByModel.isReadTruncated(path):
 		return new(tool.Refuse(notReadText))
 	case read && !current:
 		return new(tool.Refuse(modifiedSinceText))

@@ -21,7 +21,7 @@ import (
 
 // Access reports whether a file may be read without permission. Such a file may be changed even if the model has not read it.
 type Access interface {
-	IsReadable(path string) bool
+	IsReadableWithoutAsking(path string) bool
 }
 
 // Options configure [New]. Paths and Clock are required.
@@ -110,7 +110,7 @@ func New(o Options) *SeenFileTracker {
 
 type unrestrictedAccess struct{}
 
-func (unrestrictedAccess) IsReadable(string) bool { return true }
+func (unrestrictedAccess) IsReadableWithoutAsking(string) bool { return true }
 
 // RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If commandOutput is the whole content of the
 // file, it records that the model has seen the file.
@@ -133,9 +133,9 @@ func (f *SeenFileTracker) RecordPartlySeen(file string) {
 	}
 }
 
-// RecordChangeSinceEditOrWriteCall returns the path of the file that an Edit or Write call wrote, if the file has changed since
+// RecordUnseenChangeSinceCall returns the path of the file that an Edit or Write call wrote, if the file has changed since
 // then; otherwise "". It also records that the model has not seen the new content.
-func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse) (changedPathOrEmpty string) {
+func (f *SeenFileTracker) RecordUnseenChangeSinceCall(call protocol.ToolUse) (changedPath string) {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
 	}

@@ -17,7 +17,7 @@ func Grep(f *Finder) tool.Tool {
 		Name: "Grep",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
-			if in.Get("path") != nil && tool.TextOfJSONStringOrStringList(in.Get("file_path")) == tool.TextOfJSONStringOrStringList(in.Get("path")) {
+			if in.Get("path") != nil && tool.JSONStringOrConcatenatedList(in.Get("file_path")) == tool.JSONStringOrConcatenatedList(in.Get("path")) {
 				return note + "`file_path` repeated `path` and was ignored.", tool.RemoveKeys(in, "file_path")
 			}
 			return note + "`file_path` was read as `path`.", tool.RenameStringKey(in, "file_path", "path")

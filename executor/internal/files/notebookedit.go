@@ -45,24 +45,24 @@ func NotebookEdit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "NotebookEdit",
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
-			_, refusal := f.planNotebookEdit(&in)
+			_, refusal := f.editNotebookInMemory(&in)
 			return refusal
 		}),
 		Run: typedRun(f, runNotebookEdit),
 	}
 }
 
-type plannedNotebookEdit struct {
+type unsavedNotebookEdit struct {
 	path, contentBefore string
 	notebook            *notebook
 	output              notebookEditOutput
 }
 
-// planNotebookEdit applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
-func (f *SeenFileTracker) planNotebookEdit(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
-	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
+// editNotebookInMemory applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
+func (f *SeenFileTracker) editNotebookInMemory(in *notebookEditInput) (unsavedNotebookEdit, *protocol.ToolResult) {
+	p := unsavedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
-	no := func(format string, args ...any) (plannedNotebookEdit, *protocol.ToolResult) {
+	no := func(format string, args ...any) (unsavedNotebookEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
 	}
 	if !strings.HasSuffix(p.path, ".ipynb") {
@@ -96,7 +96,7 @@ func (f *SeenFileTracker) planNotebookEdit(in *notebookEditInput) (plannedNotebo
 }
 
 func runNotebookEdit(_ context.Context, f *SeenFileTracker, in notebookEditInput) protocol.ToolResult {
-	p, refusal := f.planNotebookEdit(&in)
+	p, refusal := f.editNotebookInMemory(&in)
 	if refusal != nil {
 		return *refusal
 	}
@@ -149,13 +149,13 @@ func (nb *notebook) editCell(in notebookEditInput, newID func() string) (noteboo
 		return out, nil
 	}
 	cell := &nb.cells[at]
-	out.OldSource = tool.TextOfJSONStringOrStringList(cell.Get("source"))
+	out.OldSource = tool.JSONStringOrConcatenatedList(cell.Get("source"))
 	if in.EditMode == "delete" {
 		nb.cells = slices.Delete(nb.cells, at, at+1)
 		return out, nil
 	}
 	*cell = cell.Set("source", tool.Quote(in.NewSource))
-	if tool.TextOfJSONStringOrStringList(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
+	if tool.JSONStringOrConcatenatedList(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
 		*cell = cell.Set("execution_count", json.RawMessage("null")).Set("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {
@@ -248,7 +248,7 @@ var cellNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.Mus
 // findCell returns the index of a cell by its id or by its number, as in "cell-3".
 func (nb *notebook) findCell(id string) (int, bool) {
 	for i, c := range nb.cells {
-		if tool.TextOfJSONStringOrStringList(c.Get("id")) == id {
+		if tool.JSONStringOrConcatenatedList(c.Get("id")) == id {
 			return i, true
 		}
 	}
@@ -288,7 +288,7 @@ func notebookReadResult(path string, notebookJSON []byte) (result protocol.ToolR
 	var parts []string
 	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
 	for i, c := range nb.cells {
-		cell := notebookCell{CellType: tool.TextOfJSONStringOrStringList(c.Get("cell_type")), Source: tool.TextOfJSONStringOrStringList(c.Get("source")), CellID: tool.TextOfJSONStringOrStringList(c.Get("id"))}
+		cell := notebookCell{CellType: tool.JSONStringOrConcatenatedList(c.Get("cell_type")), Source: tool.JSONStringOrConcatenatedList(c.Get("source")), CellID: tool.JSONStringOrConcatenatedList(c.Get("id"))}
 		cell.CellID = cmp.Or(cell.CellID, fmt.Sprintf("cell-%d", i))
 		kind := "<cell_type>" + cmp.Or(cell.CellType, "undefined") + "</cell_type>"
 		var outputs []cellOutput
@@ -325,10 +325,10 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 	_ = json.Unmarshal(raw, &list) // if the list is invalid, the outputs before the error are still decoded
 	var out []cellOutput
 	for _, o := range list {
-		s := tool.TextOfJSONStringOrStringList(o.Text)
+		s := tool.JSONStringOrConcatenatedList(o.Text)
 		switch o.Type {
 		case "execute_result", "display_data":
-			s = tool.TextOfJSONStringOrStringList(o.Data["text/plain"])
+			s = tool.JSONStringOrConcatenatedList(o.Data["text/plain"])
 		case "error":
 			s = o.Name + ": " + o.Value + "\n" + strings.Join(o.Traceback, "\n")
 		}

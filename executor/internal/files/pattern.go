@@ -320,7 +320,7 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
 		return errorOfUnsupportedRegexGroup(len(ripgrepGroupStart)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(ripgrepGroupStart) + errorPrefixLength(pattern, *e)
+		end := len(ripgrepGroupStart) + shortestFailingPrefixLength(pattern, *e)
 		return describeSyntaxError(ripgrepPatternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
@@ -375,8 +375,8 @@ func describeSyntaxError(f ripgrepPatternError, e *syntax.Error) ripgrepPatternE
 	return f
 }
 
-// errorPrefixLength returns the length of the shortest prefix that causes the same error as the whole pattern.
-func errorPrefixLength(pattern string, fault syntax.Error) int {
+// shortestFailingPrefixLength returns the length of the shortest prefix that causes the same error as the whole pattern.
+func shortestFailingPrefixLength(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])
 		var e *syntax.Error

@@ -98,11 +98,11 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file.%s", tool.FormatSize(len(data)), tool.FormatSize(MaxWholeFileBytes), allowLargeHint)
 	}
-	r := textReadResult(path, decodeText(data), in)
+	r := textReadResult(path, decodeUTF8OrUTF16(data), in)
 	if out, is := r.Output.(readOutput); is {
 		file := out.File.(textFile)
 		f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
-		f.seenByModel.setPartialView(path, file.Truncated)
+		f.seenByModel.setReadTruncated(path, file.Truncated)
 	}
 	return r
 }

@@ -28,8 +28,8 @@ type seenFiles struct {
 type seenContent struct {
 	digest             [sha256.Size]byte
 	wasShownCompletely bool // the model has seen the whole content
-	// isPartialView is true if Read last returned only the part of the file that is not too large for the model.
-	isPartialView bool
+	// isReadTruncated is true if Read last returned only the part of the file that is not too large for the model.
+	isReadTruncated bool
 }
 
 // fileWrittenBySession is a file that the session wrote and that is not known to have changed since.
@@ -47,7 +47,7 @@ func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
 }
 
 func (s *seenFiles) storeContent(path, content string, shown bool) {
-	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, s.byPath[path].isPartialView}
+	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, s.byPath[path].isReadTruncated}
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
@@ -62,18 +62,18 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-func (s *seenFiles) setPartialView(path string, isPartial bool) {
+func (s *seenFiles) setReadTruncated(path string, isPartial bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.byPath[path]
-	seen.isPartialView = isPartial
+	seen.isReadTruncated = isPartial
 	s.byPath[path] = seen
 }
 
-func (s *seenFiles) isPartialView(path string) bool {
+func (s *seenFiles) isReadTruncated(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byPath[path].isPartialView
+	return s.byPath[path].isReadTruncated
 }
 
 // compareWithSeenContent compares a file's content with the recorded content. read means that the session has read or

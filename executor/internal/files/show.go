@@ -104,7 +104,7 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	}
 	content := strings.Join(pageOfResults(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
-	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, pluralNoun(total, "occurrence"), len(found), pluralNoun(len(found), "file"))
+	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, wordForCount(total, "occurrence"), len(found), wordForCount(len(found), "file"))
 	if p := out.paginationText(); p != "" {
 		summary += " with pagination = " + p
 	}
@@ -128,14 +128,14 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	if out.NumFiles == 0 {
 		return tool.Text("No files found", out)
 	}
-	head := fmt.Sprintf("Found %d %s", out.NumFiles, pluralNoun(out.NumFiles, "file"))
+	head := fmt.Sprintf("Found %d %s", out.NumFiles, wordForCount(out.NumFiles, "file"))
 	if p := out.paginationText(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
 }
 
-func pluralNoun(n int, word string) string {
+func wordForCount(n int, word string) string {
 	if n == 1 {
 		return word
 	}

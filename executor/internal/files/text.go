@@ -75,9 +75,9 @@ func textReadResult(fullPath, content string, in readInput) protocol.ToolResult 
 	text := numberLines(shown, start)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbeBytes)], 0):
-		text += "\n\n[This file " + nulBytesText + unsupportedEncodingNote
+		text += "\n\n[This file " + nulBytesText + editAndWriteRefusedNote
 	case !utf8.ValidString(content):
-		text += "\n\n[This file " + invalidUTF8Text + " Its undecodable bytes show above as U+FFFD." + unsupportedEncodingNote
+		text += "\n\n[This file " + invalidUTF8Text + " Its undecodable bytes show above as U+FFFD." + editAndWriteRefusedNote
 	}
 	return tool.Text(text, out)
 }
@@ -138,7 +138,7 @@ const (
 
 	nulBytesText            = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
 	invalidUTF8Text         = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
-	unsupportedEncodingNote = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+	editAndWriteRefusedNote = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
 	encodingNotWrittenText  = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
 		"was written. If the file is text, make the change with a shell command that reads and writes it in its own encoding (iconv, or PowerShell " +
 		"Get-Content/Set-Content -Encoding), or ask the user whether to convert it to UTF-8 first. To replace the whole file with new UTF-8 text " +
@@ -147,7 +147,7 @@ const (
 
 // encodingProblem returns why Edit and Write refuse a file with this content; empty means that they accept it.
 func encodingProblem(data []byte) string {
-	content := decodeText(data)
+	content := decodeUTF8OrUTF16(data)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbeBytes)], 0):
 		return nulBytesText
@@ -157,9 +157,9 @@ func encodingProblem(data []byte) string {
 	return ""
 }
 
-// decodeText decodes UTF-8 or UTF-16. If the data begins with a byte-order mark, the mark selects
+// decodeUTF8OrUTF16 decodes UTF-8 or UTF-16. If the data begins with a byte-order mark, the mark selects
 // the encoding and is removed; otherwise the data is UTF-8.
-func decodeText(data []byte) string {
+func decodeUTF8OrUTF16(data []byte) string {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):

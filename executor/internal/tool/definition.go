@@ -39,8 +39,8 @@ var definitionsByName = sync.OnceValue(func() map[string]definition {
 	return byName
 })
 
-// findDefinition returns the entry of a tool. A tool without an entry is not simulated; its input can be any object.
-func findDefinition(toolName string) definition {
+// definitionWithFallback returns the entry of a tool. A tool without an entry is not simulated; its input can be any object.
+func definitionWithFallback(toolName string) definition {
 	if d, ok := definitionsByName()[toolName]; ok {
 		return d
 	}
@@ -52,7 +52,7 @@ func findDefinition(toolName string) definition {
 
 // Definition returns the tool's description as sessions list it.
 func (t Tool) Definition() protocol.Tool {
-	d := findDefinition(t.Name)
+	d := definitionWithFallback(t.Name)
 	return protocol.Tool{Name: t.Name, Description: d.Description, InputSchema: d.InputSchema, ReadOnly: d.ReadOnly}
 }
 
@@ -66,7 +66,7 @@ func (t Tool) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	if !json.Valid(raw) {
 		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
-	d := findDefinition(t.Name)
+	d := definitionWithFallback(t.Name)
 	var schema plainjson.Schema
 	if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
 		panic("definitions.json: " + t.Name + ": " + err.Error())
@@ -94,7 +94,7 @@ func InvalidInput(toolName string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
-	list := plainjson.DescribeIssues(found[:min(len(found), maxReportedIssues)])
+	list := plainjson.IssuesJSON(found[:min(len(found), maxReportedIssues)])
 	text := list
 	if lines := issueSentences(found); len(lines) > 0 {
 		noun := "issue"

@@ -79,7 +79,7 @@ func (s *Shell) Close() {
 	s.backgroundJobs, s.closed = nil, true
 	s.mu.Unlock()
 	for _, j := range left {
-		j.Stop()
+		j.TerminateAndWait()
 	}
 }
 
@@ -146,13 +146,13 @@ func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdo
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: stdout, Limit: most}
 	var res proc.Result
-	for _, sh := range shellExecutablesToTry() {
+	for _, sh := range bashAndShExecutables() {
 		o.Path, o.Args = sh, []string{"-c", commandLine}
 		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	return reportedExitCode(res.Exit), string(res.Stderr), err
+	return realCLIExitCode(res.Exit), string(res.Stderr), err
 }
 
 // checkSupportedSystem returns an error on systems on which commands cannot report their directory.
@@ -163,7 +163,7 @@ func checkSupportedSystem(goos string) error {
 	return nil
 }
 
-func shellExecutablesToTry() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+func bashAndShExecutables() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
 // newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
@@ -177,7 +177,7 @@ func (s *Shell) newCommand() proc.Command {
 }
 
 func startWithDirectoryReport(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
-	for _, sh := range shellExecutablesToTry() {
+	for _, sh := range bashAndShExecutables() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -204,7 +204,7 @@ func openCommandOutputFile(pathOrEmptyForTemp string) (*os.File, error) {
 func (c *ShellCommand) Done() <-chan struct{} { return c.job.Done() }
 
 // Stop stops the command and all processes that it has started.
-func (c *ShellCommand) Stop() { c.job.Stop() }
+func (c *ShellCommand) Stop() { c.job.TerminateAndWait() }
 
 // Output returns the first limit bytes of the output so far.
 func (c *ShellCommand) Output(limit int64) string {
@@ -217,9 +217,9 @@ func (c *ShellCommand) Wait() int {
 	exit, note, left := c.job.WaitExit()
 	c.dir = strings.TrimSuffix(string(note), "\n") // the note is empty if the command failed or replaced the shell
 	if left && !c.shell.addBackgroundJobUnlessClosed(c.job) {
-		c.job.Stop()
+		c.job.TerminateAndWait()
 	}
-	return reportedExitCode(exit)
+	return realCLIExitCode(exit)
 }
 
 // addBackgroundJobUnlessClosed stores the job of a command that left processes running. It returns false if the shell is closed.
@@ -242,8 +242,8 @@ func (c *ShellCommand) DiscardOutput() {
 	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
 
-// reportedExitCode returns e.Code; after a signal, it returns 144 for SIGTERM and 1 for others (observed with 2.1.329).
-func reportedExitCode(e proc.Exit) int {
+// realCLIExitCode returns e.Code; after a signal, it returns 144 for SIGTERM and 1 for others (observed with 2.1.329).
+func realCLIExitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":
 		return e.Code

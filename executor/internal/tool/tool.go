@@ -90,7 +90,7 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 
 // RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
 func RenameStringKey(in *Keys, from, to string) bool {
-	return TextOfJSONStringOrStringList(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
+	return JSONStringOrConcatenatedList(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
 }
 
 // RemoveKeys removes keys from an input. It reports whether the input had any of them.
@@ -176,8 +176,8 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOfJSONStringOrStringList returns the value of a JSON string, or the joined strings of a list; "" for other values.
-func TextOfJSONStringOrStringList(raw json.RawMessage) string {
+// JSONStringOrConcatenatedList returns the value of a JSON string, or the joined strings of a list; "" for other values.
+func JSONStringOrConcatenatedList(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s

@@ -35,7 +35,7 @@ func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup
 		} else {
 			g.Uses = uses
 			g.separateSkillTextsFromPrompts(c)
-			g.normalizeSteps(i == len(groups)-1)
+			g.resolveDependentSteps(i == len(groups)-1)
 		}
 	}
 	return groups
@@ -123,10 +123,10 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 	return n
 }
 
-// normalizeSteps changes steps whose meaning depends on other steps of the group. For example, an
+// resolveDependentSteps changes steps whose meaning depends on other steps of the group. For example, an
 // interruption ends the turn of all results, and a notice next to results is removed. If isLastGroupOfHistory is true
 // and none of the steps then needs an answer, it adds a prompt.
-func (g *MessageGroup) normalizeSteps(isLastGroupOfHistory bool) {
+func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
 	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {
 		g.Context = append(g.Context, a.text)

@@ -71,7 +71,7 @@ func New(o Options) *Store {
 }
 
 // CID returns the id of data: 128 hexadecimal digits.
-func CID(data []byte) string {
+func CID(data []byte) (sha512Hex string) {
 	sum := sha512.Sum512(data)
 	return hex.EncodeToString(sum[:])
 }

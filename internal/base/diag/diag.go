@@ -44,7 +44,7 @@ func (d Diagnostic) String() string {
 		msg = "warning: " + msg
 	}
 	if at := d.Pos.String(); at != "" {
-		return Printable(at) + ": " + msg
+		return ReplaceControlCharacters(at) + ": " + msg
 	}
 	return msg
 }
@@ -125,11 +125,11 @@ func lineExcerpt(source string, col int) (line, pad string) {
 		}
 		b.WriteRune(r)
 	}
-	return Printable(string(runes)), b.String()
+	return ReplaceControlCharacters(string(runes)), b.String()
 }
 
-// Printable replaces control characters and invalid UTF-8, which a terminal would interpret.
-func Printable(text string) string {
+// ReplaceControlCharacters replaces control characters and invalid UTF-8, which a terminal would interpret.
+func ReplaceControlCharacters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {
 			return '?'

@@ -48,7 +48,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
 	s := &tomlScanner{textScanner: textScanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
-	s.rejectTooDeep()
+	s.rejectDeepBrackets()
 	ix.root, ix.problem = Value{Kind: KindTable, table: s.root}, s.problem
 	return ix
 }

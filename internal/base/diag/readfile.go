@@ -31,8 +31,8 @@ func OpenFileOrPipe(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ResolvePath returns the path of a file. A relative name is relative to dir.
-func ResolvePath(dir, name string) string {
+// JoinUnlessAbsolute returns the path of a file. A relative name is relative to dir.
+func JoinUnlessAbsolute(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}

@@ -80,7 +80,7 @@ func (s *tomlScanner) scan() {
 			ok = s.scanKeyValue(s.current)
 		}
 		if !ok || !s.scanLineEnd() {
-			s.skipLine()
+			s.skipToLineEnd()
 		}
 	}
 }
@@ -96,9 +96,9 @@ func (s *tomlScanner) enterLevel() bool {
 	return false
 }
 
-// rejectTooDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets
+// rejectDeepBrackets rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets
 // in strings, so it may reject a text that is not nested that deeply.
-func (s *tomlScanner) rejectTooDeep() {
+func (s *tomlScanner) rejectDeepBrackets() {
 	const most = 5 * maxNestingDepth
 	if s.problem == nil || s.problem.isRejected {
 		return
@@ -141,7 +141,7 @@ func (s *tomlScanner) skipBlankAndComments() {
 
 func (s *tomlScanner) skipComment() {
 	start := s.pos
-	s.skipLine()
+	s.skipToLineEnd()
 	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
 	for i := 0; i < len(text); i++ {
 		if isControl(text[i]) {
@@ -151,7 +151,7 @@ func (s *tomlScanner) skipComment() {
 	}
 }
 
-func (s *tomlScanner) skipLine() {
+func (s *tomlScanner) skipToLineEnd() {
 	if end := strings.IndexByte(s.src[s.pos:], '\n'); end >= 0 {
 		s.pos += end
 	} else {

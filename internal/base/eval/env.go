@@ -25,7 +25,7 @@ func NewEnv(examples map[string]any) *Env {
 	e := &Env{types: types.Map{budgetVariable: types.Any}}
 	for _, name := range slices.Sorted(maps.Keys(examples)) {
 		e.types[name] = exampleType(examples[name])
-		e.fields = append(e.fields, exampleFields(examples[name])...)
+		e.fields = append(e.fields, exampleFieldNames(examples[name])...)
 	}
 	return e
 }
@@ -76,8 +76,8 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// exampleFields lists the names that may follow a dot: keys of an [ExampleObject], or fields of the structs in a list.
-func exampleFields(example any) []string {
+// exampleFieldNames lists the names that may follow a dot: keys of an [ExampleObject], or fields of the structs in a list.
+func exampleFieldNames(example any) []string {
 	if o, ok := example.(ExampleObject); ok {
 		return slices.Sorted(maps.Keys(o))
 	}

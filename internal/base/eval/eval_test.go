@@ -125,7 +125,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, existingFunctionOrVariableNames("f()", 0, "f", env), existingFunctionOrVariableNames("f", 0, "f", env), exampleFields(fields)} {
+		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, existingFunctionOrVariableNames("f()", 0, "f", env), existingFunctionOrVariableNames("f", 0, "f", env), exampleFieldNames(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}
@@ -137,7 +137,7 @@ func TestCandidatesOrder(t *testing.T) {
 func TestAllFaults(t *testing.T) {
 	_, err := ParseTemplate("é {{ nope + also(n) + n }} {{ n }} {{ 1 + }} {{ let a = 1; a + b }} {{ filter(tools, # == c) + d }} {{", NewEnv(testNames))
 	var got []string
-	for _, e := range ErrorsOf(err) {
+	for _, e := range CompileErrorsIn(err) {
 		got = append(got, fmt.Sprintf("%d %s", e.Offset, e.Message))
 	}
 	want := []string{"5 unknown name nope", "12 unknown name also", "41 unexpected token EOF", "63 unknown name b", "90 unknown name c", "95 unknown name d", "100 `{{` needs a closing `}}`"}

@@ -54,8 +54,8 @@ func (l CompileErrors) Unwrap() []error {
 	return all
 }
 
-// ErrorsOf returns the individual errors that an error of this package contains; nil for other errors.
-func ErrorsOf(err error) []*Error {
+// CompileErrorsIn returns the individual errors that an error of this package contains; nil for other errors.
+func CompileErrorsIn(err error) []*Error {
 	list, _ := errors.AsType[CompileErrors](err)
 	return list
 }

@@ -57,7 +57,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 			t.parts = append(t.parts, templatePart{text: src[at : start-2]})
 		}
 		p, err := c.compileExpression(src[start:end])
-		for _, e := range ErrorsOf(err) {
+		for _, e := range CompileErrorsIn(err) {
 			e.Offset += utf8.RuneCountInString(src[:start])
 			wrong = append(wrong, e)
 		}

@@ -211,7 +211,7 @@ func (g Git) Branch(ctx context.Context, dir string) string {
 	return name
 }
 
-const maxStatusLength = 2000 // length of a list of changed files in bytes
+const maxStatusBytes = 2000 // length of a list of changed files in bytes
 
 // StatusText describes the state of a directory's repository to the model (observed with 2.1.330).
 func (g Git) StatusText(ctx context.Context, dir string) string {
@@ -225,8 +225,8 @@ func (g Git) StatusText(ctx context.Context, dir string) string {
 	}
 	all.Wait()
 	mains, status := strings.Fields(texts[1]), cmp.Or(texts[3], "(clean)")
-	if len(status) > maxStatusLength {
-		status = status[:maxStatusLength] + "\n... (git status prints more)"
+	if len(status) > maxStatusBytes {
+		status = status[:maxStatusBytes] + "\n... (git status prints more)"
 	}
 	main := "main"
 	if len(mains) > 0 {

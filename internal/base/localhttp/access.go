@@ -51,7 +51,7 @@ func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error
 
 // IsLoopback reports whether addr, in the form of Options.Addr, is reachable only from this machine; false if invalid.
 func IsLoopback(addr string) bool {
-	addr, err := withDefaultHost(addr)
+	addr, err := withDefaultHostAndPort(addr)
 	return err == nil && isLoopbackHostPort(addr)
 }
 
@@ -139,7 +139,7 @@ func matchesOrigin(allowed, origin string) bool {
 
 // authorizeByToken reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
 // send preflight requests without a token. A valid token in the URL is also stored in a cookie.
-func (g accessGuard) authorizeByToken(w http.ResponseWriter, r *http.Request) bool {
+func (g accessGuard) authorizeByToken(w http.ResponseWriter, r *http.Request) (isAuthorized bool) {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true
 	}
@@ -180,9 +180,9 @@ func isLocalHost(host string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "[::1]"}, strings.ToLower(name))
 }
 
-// CreateTokenFile creates a new token and writes it to a file that only its owner can read. If the file name is empty, it
+// WriteNewTokenFile creates a new token and writes it to a file that only its owner can read. If the file name is empty, it
 // creates nothing and returns "".
-func CreateTokenFile(newID func() string, file string) (string, error) {
+func WriteNewTokenFile(newID func() string, file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}

@@ -36,7 +36,7 @@ const defaultBodyTimeout = 30 * time.Second
 // Listen opens the TCP listener of o if o.Access allows the address. It then writes the port to PortFile and calls
 // OnListen. The caller owns the listener; Serve closes it.
 func Listen(ctx context.Context, o Options) (net.Listener, error) {
-	addr, err := withDefaultHost(o.Addr)
+	addr, err := withDefaultHostAndPort(o.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Run(ctx context.Context, h http.Handler, o Options) error {
 	return Serve(ctx, ln, h, o)
 }
 
-func withDefaultHost(addr string) (string, error) {
+func withDefaultHostAndPort(addr string) (string, error) {
 	addr = cmp.Or(addr, ":0")
 	if !strings.Contains(addr, ":") {
 		addr = ":" + addr

@@ -124,7 +124,7 @@ func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern
 
-func (a allMatcher) match(s string) (Captures, bool) {
+func (a allMatcher) match(s string) (firstNamed Captures, matches bool) {
 	best := wholeCapture(s)
 	for i, part := range a {
 		c, ok := part.Match(s)

@@ -132,8 +132,8 @@ func (i Issue) PathText() string {
 	return b.String()
 }
 
-// DescribeIssues returns the issues of a value as indented JSON; "" means that there are none. path is the path of the value.
-func DescribeIssues(issues []Issue, path ...string) string {
+// IssuesJSON returns the issues of a value as indented JSON; "" means that there are none. path is the path of the value.
+func IssuesJSON(issues []Issue, path ...string) string {
 	if len(issues) == 0 {
 		return ""
 	}

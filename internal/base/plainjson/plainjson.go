@@ -33,8 +33,8 @@ func MarshalString(v any) string {
 	return string(b)
 }
 
-// Decode decodes the first value of data; each number in it is a [json.Number].
-func Decode(data []byte) (v any, err error) {
+// DecodeFirstValue decodes the first value of data; each number in it is a [json.Number].
+func DecodeFirstValue(data []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return v, dec.Decode(&v)

@@ -17,12 +17,12 @@ func TestText(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	v, err := Decode([]byte(`{"a":[1,1.5,12345678901234567890,1e999,"x"],"b":{"c":-2}} more`))
+	v, err := DecodeFirstValue([]byte(`{"a":[1,1.5,12345678901234567890,1e999,"x"],"b":{"c":-2}} more`))
 	want := map[string]any{"a": []any{1, 1.5, 12345678901234567890.0, "1e999", "x"}, "b": map[string]any{"c": -2}}
 	if diff := cmp.Diff(want, NormalizeNumbers(v)); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
-	if _, err := Decode([]byte(`{`)); err == nil {
+	if _, err := DecodeFirstValue([]byte(`{`)); err == nil {
 		t.Error("half an object is a value")
 	}
 }

@@ -93,7 +93,7 @@ func (l SchemaLibrary) resolveReferences(s *Schema) {
 // Describe returns the defects of a value as indented JSON; "" means none. A value for which l has no schema is not checked.
 func (l SchemaLibrary) Describe(schemaName string, value json.RawMessage) (defectsOrEmpty string) {
 	if s, known := l[schemaName]; known {
-		return DescribeIssues(s.Issues(value))
+		return IssuesJSON(s.Issues(value))
 	}
 	return ""
 }

@@ -87,7 +87,7 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 	if err := member.Start(); err != nil {
 		t.Fatal(err)
 	}
-	j.Stop()
+	j.TerminateAndWait()
 	_, _, left := j.WaitExit()
 	select {
 	case <-j.guard.ended:
@@ -129,7 +129,7 @@ func TestLeftOver(t *testing.T) {
 	last := j.guard
 	for deadline := time.Now().Add(10 * time.Second); !j.ReleaseIfAllEnded(); {
 		if last = j.guard; time.Now().After(deadline) {
-			j.Stop()
+			j.TerminateAndWait()
 			t.Fatal("never over")
 		}
 	}

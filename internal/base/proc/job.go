@@ -22,7 +22,7 @@ type JobOptions struct {
 }
 
 // Job is a command that writes its output to a file. The output needs no reader, so the command and its background
-// processes may outlive the call that started them. The caller must stop the job with [Job.Stop], or call
+// processes may outlive the call that started them. The caller must stop the job with [Job.TerminateAndWait], or call
 // [Job.WaitExit] after the command has exited.
 type Job struct {
 	pid      int
@@ -32,7 +32,7 @@ type Job struct {
 
 	mu      sync.Mutex
 	guard   exitCleanupGuard
-	stopped bool // Stop has killed the remaining processes
+	stopped bool // TerminateAndWait has killed the remaining processes
 }
 
 // StartJob starts a command. It writes an empty line to the command's stdin after a guard process has started. If this
@@ -66,9 +66,9 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 // Done is closed when the command has exited. Processes that it started may still run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Stop stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they
+// TerminateAndWait stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they
 // have exited. If the command has already exited, Stop does not wait 500 ms. Stop may be called while WaitExit runs.
-func (j *Job) Stop() {
+func (j *Job) TerminateAndWait() {
 	j.mu.Lock()
 	j.stopped = true
 	j.mu.Unlock()
@@ -80,7 +80,7 @@ func (j *Job) Stop() {
 }
 
 // WaitExit waits until the command exits. noteFDText is the text that the command wrote to its note descriptor.
-// hasRunningDescendants is true if a process that the command started still runs; [Job.Stop] stops it.
+// hasRunningDescendants is true if a process that the command started still runs; [Job.TerminateAndWait] stops it.
 func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bool) {
 	<-j.done
 	noteFDText = readNote(j.noteFile)

@@ -136,8 +136,8 @@ func (s *System) ManagedSettingsDir() string {
 // program is called as claude, because the program at ${CLAUDELESS_BIN} in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
-// Progress returns the writer for temporary progress messages; nil means that none are shown.
-func (s *System) Progress() io.Writer {
+// ProgressTerminal returns the writer for temporary progress messages; nil means that none are shown.
+func (s *System) ProgressTerminal() io.Writer {
 	if s.StderrIsTTY {
 		return s.Stderr
 	}
@@ -170,15 +170,15 @@ func (l logWriterDroppingUnsolicitedHTTPResponses) Write(logLine []byte) (int, e
 // DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of scenarioFileSize bytes
 // end without one. The first collection restores the usual percentage. A process calls it only once.
 func DelayGarbageCollection(scenarioFileSize int64) {
-	percent := gcPercentForLoadingScenarioFile(scenarioFileSize)
+	percent := gcPercentGrowingWithFileSize(scenarioFileSize)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
 	}
 }
 
-// gcPercentForLoadingScenarioFile returns the [debug.SetGCPercent] value with which a scenario of this size is loaded without
+// gcPercentGrowingWithFileSize returns the [debug.SetGCPercent] value with which a scenario of this size is loaded without
 // garbage collection. Each 100 percent allows 4 MiB of heap. Loading takes about 12 bytes of heap for each byte of the file.
-func gcPercentForLoadingScenarioFile(scenarioFileBytes int64) int {
+func gcPercentGrowingWithFileSize(scenarioFileBytes int64) int {
 	const (
 		smallest = 400
 		largest  = 1600 // lets the heap grow to 64 MiB without a collection; the collector runs only while a bigger file is loaded

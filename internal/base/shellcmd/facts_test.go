@@ -64,7 +64,7 @@ func commandFacts(c Command) string {
 	}
 	text := func(c Command) string { return strings.Join(c.Args, " ") }
 	add("programs", strings.Join(c.UnwrappedCommandLines(), " | "))
-	add("unwrapped", text(c.WithoutPlainWrappers()))
+	add("unwrapped", text(c.WithoutBuiltinAndTimeoutPrefix()))
 	add("wrapped", text(c.WithoutUnprivilegedWrappers()))
 	add("removal", text(Script{}.WithoutWrappersBeforeRemoval(c)))
 	add("innermost", text(c.Innermost()))
@@ -134,12 +134,12 @@ func searchFacts(s Script) string {
 		for _, flag := range []struct {
 			set  bool
 			name string
-		}{{c.IsHidden, "hidden"}, {c.IsInFunction, "in a function"}, {c.IsPiped, "piped"}, {c.IsContinued, "continued"}, {s.IsBroken, "broken"}, {s.HasOpenQuote, "open quote"}, {s.IsNotFullyAnalysedByRealCLI(c), "complex"}, {c.PassesUnclearScriptToShell([]string{"A"}), "unclear script"}} {
+		}{{c.IsHidden, "hidden"}, {c.IsInFunction, "in a function"}, {c.IsOutputPiped, "piped"}, {c.IsContinued, "continued"}, {s.IsBroken, "broken"}, {s.HasOpenQuote, "open quote"}, {s.IsNotFullyAnalysedByRealCLI(c), "complex"}, {c.PassesUnclearScriptToShell([]string{"A"}), "unclear script"}} {
 			if flag.set {
 				fact.WriteString(", " + flag.name)
 			}
 		}
-		if script := c.OptionScript(); script != "" {
+		if script := c.WrapperOptionScript(); script != "" {
 			fmt.Fprintf(&fact, ", option %q", script)
 		}
 		for _, w := range c.WithVariableValuesFromScript().Words {

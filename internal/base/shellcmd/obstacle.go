@@ -286,8 +286,8 @@ func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	return false
 }
 
-// isPiped reports whether a statement's output is the input of another command. r.parents must be the parents of the statement.
-func (r *scriptReader) isPiped(s *syntax.Stmt) bool {
+// isOutputPiped reports whether a statement's output is the input of another command. r.parents must be the parents of the statement.
+func (r *scriptReader) isOutputPiped(s *syntax.Stmt) bool {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.Stmt:

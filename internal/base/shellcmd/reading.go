@@ -72,22 +72,22 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 var coprocOrTimeBeforeCompoundPattern = LazyRegexp(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the first syntax error and the statements before it, which are those that the shell runs.
-func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
+func parseStatements(text string) (stmts []*syntax.Stmt, firstSyntaxError error) {
 	for replaced := true; replaced; {
-		stmts, mistake = nil, nil
+		stmts, firstSyntaxError = nil, nil
 		// The parser continues to yield after an error, so the loop does not stop.
 		for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
 			switch {
-			case mistake != nil:
+			case firstSyntaxError != nil:
 			case err != nil:
-				mistake = err
+				firstSyntaxError = err
 			default:
 				stmts = append(stmts, stmt)
 			}
 		}
-		text, replaced = hideReservedWord(text, stmts, mistake)
+		text, replaced = hideReservedWord(text, stmts, firstSyntaxError)
 	}
-	return stmts, mistake
+	return stmts, firstSyntaxError
 }
 
 // hideReservedWord hides a reserved word from the parser by replacing its second letter. The words are coproc, and time before

@@ -17,7 +17,7 @@ func (c Command) IsReadOnly() bool {
 	if HasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
 		return false
 	}
-	inner := c.WithoutPlainWrappers()
+	inner := c.WithoutBuiltinAndTimeoutPrefix()
 	if needsPermissionDueToWrappers(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
 		return false
 	}
@@ -284,7 +284,7 @@ func hasOption(args []string, shortLetters string, longNames ...string) bool {
 // and grep. Any other input may contain any file name.
 func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 	for commandIndex--; commandIndex >= 0 && s.IsPipeline; commandIndex-- {
-		c := s.Commands[commandIndex].WithoutPlainWrappers()
+		c := s.Commands[commandIndex].WithoutBuiltinAndTimeoutPrefix()
 		switch c.Name() {
 		case "ls", "fd":
 			return true

@@ -48,11 +48,11 @@ type Command struct {
 	// redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the redirection.
 	IsTimed, Interleaved bool
 	Redirected           bool // the command begins with a redirection
-	// IsPiped is true if another command reads the command's output. IsHidden is true if the real CLI analyses only part of a
+	// IsOutputPiped is true if another command reads the command's output. IsHidden is true if the real CLI analyses only part of a
 	// construct that contains the command. IsInFunction is true if the innermost construct that contains the command is a
 	// function, a case or a timed subshell.
-	IsPiped, IsHidden, IsInFunction bool
-	IsInSubstitution                bool // the command is inside $(…), `…`, <(…) or >(…)
+	IsOutputPiped, IsHidden, IsInFunction bool
+	IsInSubstitution                      bool // the command is inside $(…), `…`, <(…) or >(…)
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
 	// Clarity says how well the real CLI understands the command: it is the worst value of the words, of the assignments
@@ -274,7 +274,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		redirects = append(redirects, r.readRedirect(redir))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
-	r.hasStarted = r.hasStarted || s.Background || runsCommandUnlessListOrCondition(s.Cmd)
+	r.hasStarted = r.hasStarted || s.Background || runsCommandItself(s.Cmd)
 	if !ok {
 		switch s.Cmd.(type) {
 		case nil:
@@ -286,7 +286,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		return
 	}
-	c := Command{Redirects: redirects, IsPiped: r.isPiped(s)}
+	c := Command{Redirects: redirects, IsOutputPiped: r.isOutputPiped(s)}
 	c.IsTimed, c.Interleaved = r.isTimed()
 	c.IsHidden, c.IsInFunction = r.isInPartlyAnalysedConstruct(s)
 	c.IsInSubstitution = slices.ContainsFunc(r.parents, isSubstitution)
@@ -351,9 +351,9 @@ func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, 
 	return assignment.Name.Value
 }
 
-// runsCommandUnlessListOrCondition reports whether a statement runs a command, which an assignment does not. It returns false
+// runsCommandItself reports whether a statement runs a command, which an assignment does not. It returns false
 // for a list with &&, a condition and a declaration, because their parts are examined separately.
-func runsCommandUnlessListOrCondition(cmd syntax.Command) bool {
+func runsCommandItself(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:
 		return len(n.Args) > 0

@@ -42,9 +42,9 @@ func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []stri
 	return nil
 }
 
-// WithoutPlainWrappers returns the command without the programs that only run the rest: noglob, builtin, command, and a plain
+// WithoutBuiltinAndTimeoutPrefix returns the command without the programs that only run the rest: noglob, builtin, command, and a plain
 // timeout such as `timeout 5`. Any other command is returned unchanged.
-func (c Command) WithoutPlainWrappers() Command {
+func (c Command) WithoutBuiltinAndTimeoutPrefix() Command {
 	for len(c.Args) > 1 && c.Args[0] == "noglob" && !strings.HasPrefix(c.Args[1], "-") {
 		c.Args, c.Words = c.Args[1:], c.Words[1:]
 	}
@@ -67,7 +67,7 @@ func (c Command) WithoutPlainWrappers() Command {
 // WithoutUnprivilegedWrappers returns the innermost command, without wrappers such as nice and their options. Wrappers that change
 // the user, such as sudo, are kept.
 func (c Command) WithoutUnprivilegedWrappers() Command {
-	return c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
+	return c.WithoutBuiltinAndTimeoutPrefix().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
 // IsAnalysedByRealCLI reports whether the real CLI analyses the script completely (observed with 2.1.330).
@@ -84,7 +84,7 @@ func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
 // knows more of these programs in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) WithoutWrappersBeforeRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
-	plain := c.WithoutPlainWrappers()
+	plain := c.WithoutBuiltinAndTimeoutPrefix()
 	if inner := plain.removeWrappers(names...); wrappersBeforeRemovalPattern().MatchString(strings.Join(plain.Args[:len(plain.Args)-len(inner.Args)], "\t") + "\t") {
 		plain = inner
 	}
@@ -239,7 +239,7 @@ func (c Command) UnwrappedCommandLines() []string {
 		if isFirst && strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(PlaceholderOutput) {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
-		if script := optionScript(args); script != "" {
+		if script := wrapperOptionScript(args); script != "" {
 			return append(out, scriptAndUnwrappedLines(strings.Trim(script, `"`))...)
 		}
 		w, ok := programs().Wrappers[args[0]]
@@ -310,8 +310,8 @@ func isWrapperHidingProgramFromRules(args []string) bool {
 
 var scriptOptionPattern = LazyRegexp(`^(-c|-S|--split-string)(.*)$`)
 
-// optionScript returns the script that is the value of an option of flock, script or env; "" means none.
-func optionScript(args []string) string {
+// wrapperOptionScript returns the script that is the value of an option of flock, script or env; "" means none.
+func wrapperOptionScript(args []string) string {
 	for i, a := range args[1:] {
 		found := scriptOptionPattern().FindStringSubmatch(a)
 		switch isEnv := path.Base(args[0]) == "env"; {
@@ -327,11 +327,11 @@ func optionScript(args []string) string {
 	return ""
 }
 
-// OptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; "" means none.
-func (c Command) OptionScript() string {
+// WrapperOptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; "" means none.
+func (c Command) WrapperOptionScript() string {
 	for len(c.Args) > 1 {
 		w, ok := programs().Wrappers[c.Args[0]]
-		if script := optionScript(c.Args); script != "" || !ok {
+		if script := wrapperOptionScript(c.Args); script != "" || !ok {
 			return script
 		}
 		c.Args = w.skipOwnArgumentsOfWrapper(c.Args[1:])
@@ -437,7 +437,7 @@ var evaluatorPattern = LazyRegexp(`^(eval|exec|source|\.|alias|trap|hash|let|ena
 // that begin with its name; empty means none.
 func (s Script) FirstProgramNeedingPermissionDespiteRule() string {
 	for _, c := range s.Commands {
-		inner := c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
+		inner := c.WithoutBuiltinAndTimeoutPrefix().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 		if len(inner.Args) > 1 && inner.Args[0] == "xargs" {
 			inner.Args = inner.Args[1:]
 		}

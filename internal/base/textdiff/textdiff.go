@@ -23,14 +23,14 @@ const maxEdits = 1000
 
 // Hunks compares before and after with the given lines of context. For equal texts it returns an empty, non-nil list.
 func Hunks(before, after string, contextLines int) []Hunk {
-	a, b := splitLines(before), splitLines(after)
+	a, b := splitLinesKeepingEnds(before), splitLinesKeepingEnds(after)
 	d := differ{a: a, b: b}
 	d.trimCommon()
 	d.markChanges()
 	return d.buildHunks(max(contextLines, 0))
 }
 
-func splitLines(s string) []string {
+func splitLinesKeepingEnds(s string) []string {
 	lines := strings.SplitAfter(s, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]

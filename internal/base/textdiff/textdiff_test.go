@@ -72,7 +72,7 @@ func TestHunksBeyondBound(t *testing.T) {
 // apply rebuilds the new text from the old one and the hunks.
 func apply(t *testing.T, before string, hunks []Hunk) string {
 	t.Helper()
-	lines := splitLines(before)
+	lines := splitLinesKeepingEnds(before)
 	var out strings.Builder
 	next := 0
 	for _, h := range hunks {

@@ -28,7 +28,7 @@ func (w *Writer) WriteArrayHeader(name string) { w.b.WriteString("\n[[" + name +
 // WriteStringUnlessEmpty writes a key with a string; an empty string is omitted.
 func (w *Writer) WriteStringUnlessEmpty(key, value string) {
 	if value != "" {
-		w.b.WriteString(key + " = " + Quote(value) + "\n")
+		w.b.WriteString(key + " = " + BasicString(value) + "\n")
 	}
 }
 
@@ -41,7 +41,7 @@ func (w *Writer) WriteJSONAsString(key string, raw json.RawMessage) {
 	text := compact.String()
 	switch {
 	case !isPrintableUTF8(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
-		w.b.WriteString(key + " = " + Quote(text) + "\n")
+		w.b.WriteString(key + " = " + BasicString(text) + "\n")
 	case len(text) <= 100 && !strings.Contains(text, "'"):
 		w.b.WriteString(key + " = '" + text + "'\n")
 	default:
@@ -53,8 +53,8 @@ func isPrintableUTF8(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// Quote returns a TOML basic string; a text with several lines becomes a multi-line string.
-func Quote(s string) string {
+// BasicString returns a TOML basic string; a text with several lines becomes a multi-line string.
+func BasicString(s string) string {
 	var b strings.Builder
 	mark, lines := `"`, strings.Contains(s, "\n")
 	b.WriteString(mark)

@@ -18,8 +18,8 @@ func FuzzQuote(f *testing.F) {
 			t.Skip("JSON has none of it")
 		}
 		var got struct{ Text string }
-		if _, err := toml.Decode("text = "+Quote(s), &got); err != nil {
-			t.Fatalf("%q: %v", Quote(s), err)
+		if _, err := toml.Decode("text = "+BasicString(s), &got); err != nil {
+			t.Fatalf("%q: %v", BasicString(s), err)
 		}
 		if got.Text != s {
 			t.Errorf("%q became %q", s, got.Text)

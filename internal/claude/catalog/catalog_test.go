@@ -61,7 +61,7 @@ func TestCatalog(t *testing.T) {
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).Init()
 	builtin := len(ev.SlashCommands)
 	c.FillInit(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -234,7 +234,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).Init()
 	c.FillInit(&ev)
 	if !c.HasPluginInEach("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))

@@ -123,8 +123,8 @@ func isBelow(dir, file string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// isInMainWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
-func isInMainWorktree(dir, cwd string) bool {
+// isInMainOfLinkedWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
+func isInMainOfLinkedWorktree(dir, cwd string) bool {
 	top := gitworktree.NearestDirectoryWithDotGit(cwd)
 	main := gitworktree.MainTopOfLinkedWorktree(top)
 	return main != "" && isBelow(dir, top) && (dir == main || isBelow(main, dir))
@@ -144,8 +144,8 @@ func dirsFromRoot(dir string) []string {
 }
 
 const (
-	maxImportDepth = 5
-	maxMemoryBytes = 1 << 20 // maximum size of a file in bytes; longer files are omitted
+	maxImportDepth          = 5
+	maxInstructionFileBytes = 1 << 20 // maximum size of a file in bytes; longer files are omitted
 )
 
 // instructionFileReader reads each file once, in the order in which the model receives the files.
@@ -162,11 +162,11 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 		return
 	}
 	info, err := os.Stat(m.Path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemoryBytes {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxInstructionFileBytes {
 		return
 	}
 	data, err := os.ReadFile(m.Path)
-	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainWorktree(m.Base, r.cwd) {
+	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainOfLinkedWorktree(m.Base, r.cwd) {
 		return
 	}
 	d := parseDocument(data)
@@ -174,7 +174,7 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
-	if m.Parent == "" && !r.areGlobsMatchingAccessedFile(m) {
+	if m.Parent == "" && !r.appliesAtStartOrToAccessedFile(m) {
 		return
 	}
 	r.seen[m.Path] = true
@@ -186,7 +186,7 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 	}
 }
 
-func (r *instructionFileReader) areGlobsMatchingAccessedFile(m InstructionFile) bool {
+func (r *instructionFileReader) appliesAtStartOrToAccessedFile(m InstructionFile) bool {
 	if r.accessedFile == "" || m.Globs == nil {
 		return r.accessedFile == "" && m.Globs == nil
 	}
@@ -201,7 +201,7 @@ func (r *instructionFileReader) areGlobsMatchingAccessedFile(m InstructionFile) 
 }
 
 // pathGlobs returns the patterns of the paths to which a file applies, with braces expanded; nil means all paths.
-func pathGlobs(d markdownDocument) []string {
+func pathGlobs(d markdownDocument) (globs []string) {
 	var all []string
 	given := d.commaListOfKey("paths")
 	if text, ok := d.frontMatter["paths"].(string); ok {

@@ -72,11 +72,11 @@ func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 // position of the option among all --plugin-dir options (observed with 2.1.330).
 func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	inline := "inline[" + strconv.Itoa(flagIndex) + "]"
-	if !isPluginCollection(tree) {
+	if !mayBePluginCollection(tree) {
 		l.readPlugin(tree, dir, inline)
 		return
 	}
-	entries, _ := fs.ReadDir(tree, ".") // cannot fail, because isPluginCollection has accessed the directory
+	entries, _ := fs.ReadDir(tree, ".") // cannot fail, because mayBePluginCollection has accessed the directory
 	for _, e := range entries {
 		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, pluginManifestFile) {
 			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline)
@@ -114,8 +114,8 @@ func readJSONFile(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// isPluginCollection reports whether tree may be a directory of plugins: it exists and contains no parts of a plugin.
-func isPluginCollection(tree fs.FS) bool {
+// mayBePluginCollection reports whether tree may be a directory of plugins: it exists and contains no parts of a plugin.
+func mayBePluginCollection(tree fs.FS) bool {
 	parts := []string{pluginManifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
 }

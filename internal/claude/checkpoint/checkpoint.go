@@ -240,8 +240,8 @@ func (h *History) newestBackupByTrackingPath() map[string]fileBackup {
 	return files
 }
 
-// IsEmpty reports whether no file was copied yet.
-func (h *History) IsEmpty() bool { return len(h.newestBackupByTrackingPath()) == 0 }
+// HasNoBackups reports whether no file was copied yet.
+func (h *History) HasNoBackups() bool { return len(h.newestBackupByTrackingPath()) == 0 }
 
 func (h *History) oldestBackup(path string) fileBackup {
 	for _, p := range h.checkpoints {

@@ -78,11 +78,11 @@ func (h *History) restoreTargetsAtPrompt(uuid string) (files map[string]restoreT
 		}
 		files[h.absolutePath(path)] = restoreTarget{content, b.ParentDir}
 	}
-	effect, err = compareWithTargets(files)
+	effect, err = effectOfRestoringAll(files)
 	return files, effect, err
 }
 
-func compareWithTargets(files map[string]restoreTarget) (RewindEffect, error) {
+func effectOfRestoringAll(files map[string]restoreTarget) (RewindEffect, error) {
 	var c RewindEffect
 	for path, want := range files {
 		now, err := contentOrNilIfFileMissing(path)

@@ -32,7 +32,7 @@ type Conn struct {
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
 func New(o Options) *Conn {
-	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, echoesPromptsAndResponses: o.Replay}
+	out := &frameWriter{lines: newUnstartedLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, echoesPromptsAndResponses: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
 	work := &incomingRequests{cancels: map[string]context.CancelFunc{}}
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, requestsToHost: asked, requestsOfHost: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
@@ -45,8 +45,8 @@ func (p *Conn) EventWriter() io.Writer { return p.out.lines }
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.writeEventsOutsideTurn(ev) }
 
-// SessionState returns the session's state: idle, running, or requires_action while a permission request is unanswered.
-func (p *Conn) SessionState() string {
+// CurrentSessionState returns the session's state: idle, running, or requires_action while a permission request is unanswered.
+func (p *Conn) CurrentSessionState() string {
 	switch {
 	case len(p.requestsToHost.pendingPermissions()) > 0:
 		return "requires_action"
@@ -80,7 +80,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	go p.out.lines.writeQueuedLines() // run returns after close, or when its writer fails
 	p.requestsToHost.allowRequestsToHost()
 	p.requestsOfHost.setAcceptsNew(true)
-	p.openInputWithFirstPrompt(s.PromptBeforeHostPrompts())
+	p.openInputWithFirstPrompt(s.PromptForDeferredCall())
 	go func() { // returns at EOF
 		if err := p.readAndHandleLines(life); err != nil {
 			fail(err)
@@ -208,7 +208,7 @@ func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *queuedPrompt) er
 	}
 	p.out.writeStateIfChanged("running")
 	completed, err := p.session.Turn(ctx, interrupt, turnPrompt.message)
-	p.endTurn()
+	p.clearRunningTurn()
 	if err != nil {
 		return err
 	}

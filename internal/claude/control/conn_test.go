@@ -74,8 +74,8 @@ func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 // requests.
 type silentSession struct{}
 
-func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (silentSession) WaitUntilTurnMayStart(context.Context) error    { return nil }
+func (silentSession) PromptForDeferredCall() *protocol.UserMessage { return nil }
+func (silentSession) WaitUntilTurnMayStart(context.Context) error  { return nil }
 
 func (silentSession) BackgroundState() (busy, anotherTurnFollows bool) { return false, false }
 func (silentSession) AsyncHookFrameAdded() <-chan struct{}             { return nil }

@@ -50,7 +50,7 @@ func (a *frameWriter) writeStateIfChanged(state string) {
 	}
 	a.lastState = state
 	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
-	if a.stateEvents == SessionStateEventsForHostOnly {
+	if a.stateEvents == SessionStateEventsMarkedHostOnly {
 		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
 	}
 	a.writeEventsOutsideTurn(ev)

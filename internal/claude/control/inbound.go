@@ -131,7 +131,7 @@ func decodeRequest(f incomingFrame) Request {
 // request that the host has cancelled gets no response.
 func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (Answer, error), afterResponse func()) {
 	id := string(request.RequestID)
-	p.requestsOfHost.runHandlerInGoroutine(ctx, id, func(ctx context.Context) {
+	p.requestsOfHost.startHandlerIfAccepting(ctx, id, func(ctx context.Context) {
 		a, err := handler(ctx)
 		if ctx.Err() == nil {
 			p.writeResponse(request.RequestID, a, err)
@@ -174,9 +174,9 @@ func (p *Conn) handleInterruptRequest(f incomingFrame) {
 	defer p.out.lines.delayTurnOutputUntilRelease()()
 	p.session.StopBackgroundAgents()
 	p.interruptTurnOrNextPrompt(in.CancelQueued, func(still, gone []*queuedPrompt) {
-		answer := interruptResult{StillQueued: promptUUIDs(still)}
+		answer := interruptResult{StillQueued: uuidPerPrompt(still)}
 		if in.CancelQueued {
-			answer.Cancelled = promptUUIDs(gone)
+			answer.Cancelled = uuidPerPrompt(gone)
 		}
 		p.writeResponse(f.RequestID, Answer{Payload: answer}, nil)
 	})

@@ -39,7 +39,7 @@ type queuedLine struct {
 	write func(w io.Writer) error // writes instead of line; nil means that the bytes of line are written
 }
 
-func newLineWriter(w io.Writer) *lineWriter {
+func newUnstartedLineWriter(w io.Writer) *lineWriter {
 	l := &lineWriter{w: w, done: make(chan struct{})}
 	l.changed = sync.NewCond(&l.mu)
 	return l

@@ -48,7 +48,7 @@ func TestLongLine(t *testing.T) {
 // TestGrouped: the lines of a group are not mixed with other lines.
 func TestGrouped(t *testing.T) {
 	var out bytes.Buffer
-	l := newLineWriter(&out)
+	l := newUnstartedLineWriter(&out)
 	go l.writeQueuedLines()
 	l.queueLine([]byte("one"))
 	err := l.WriteGroup(func(w io.Writer) error {

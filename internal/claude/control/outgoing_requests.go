@@ -192,8 +192,8 @@ func (e *incomingRequests) setAcceptsNew(acceptsNew bool) {
 	e.acceptsNew = acceptsNew
 }
 
-// runHandlerInGoroutine runs a request handler in a goroutine. It does nothing unless new requests are allowed.
-func (e *incomingRequests) runHandlerInGoroutine(ctx context.Context, id string, run func(ctx context.Context)) {
+// startHandlerIfAccepting runs a request handler in a goroutine. It does nothing unless new requests are allowed.
+func (e *incomingRequests) startHandlerIfAccepting(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.acceptsNew {

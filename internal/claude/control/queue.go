@@ -155,8 +155,8 @@ func (q *promptQueue) removeAllExceptInterrupted() []*queuedPrompt {
 	return dropped
 }
 
-// promptUUIDs returns the uuids of the prompts that have one; never nil.
-func promptUUIDs(prompts []*queuedPrompt) []string {
+// uuidPerPrompt returns the uuids of the prompts that have one; never nil.
+func uuidPerPrompt(prompts []*queuedPrompt) []string {
 	ids := []string{}
 	for _, in := range prompts {
 		if in.message.UUID != "" {
@@ -182,7 +182,7 @@ type userFrame struct {
 
 // parsePromptFrame converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
 // and the frame is ignored. Any other key with a value of the wrong type counts as missing.
-func parsePromptFrame(line []byte) (*queuedPrompt, error) {
+func parsePromptFrame(line []byte) (prompt *queuedPrompt, err error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"

@@ -91,8 +91,8 @@ func (d *promptScheduler) closeInput() {
 	d.wakeTurnLoop()
 }
 
-// StopAcceptingPrompts stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
-func (d *promptScheduler) StopAcceptingPrompts() {
+// StopAcceptingNewPrompts stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
+func (d *promptScheduler) StopAcceptingNewPrompts() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
@@ -115,7 +115,7 @@ func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
 	if d.initialize.unanswered > 0 {
 		in.arrivedDuringInitialize = true
 	} else {
-		d.writeEventsOfQueuedPrompt(in)
+		d.writeRunningAndQueuedEvents(in)
 	}
 	in.startsAtOnce = d.turn.prompt == nil && len(d.queue.waiting) == 0
 	d.queue.insertByPriority(in)
@@ -125,8 +125,8 @@ func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
 	d.wakeTurnLoop()
 }
 
-// writeEventsOfQueuedPrompt writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
-func (d *promptScheduler) writeEventsOfQueuedPrompt(queuedPrompt *queuedPrompt) {
+// writeRunningAndQueuedEvents writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
+func (d *promptScheduler) writeRunningAndQueuedEvents(queuedPrompt *queuedPrompt) {
 	queuedPrompt.arrivedDuringInitialize = false
 	d.out.writeStateIfChanged("running")
 	d.out.writeEventsOutsideTurn(queuedPrompt.lifecycleEventPerUUID("queued")...)
@@ -189,7 +189,7 @@ func (d *promptScheduler) addAssistantMessage(host protocol.HostAssistantMessage
 	}
 }
 
-func (d *promptScheduler) endTurn() {
+func (d *promptScheduler) clearRunningTurn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt, d.turn.interrupt = nil, nil
@@ -253,8 +253,8 @@ func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 	return messages
 }
 
-// CountWaiting counts the queued prompts that users wrote; see [simulator.PromptQueue].
-func (d *promptScheduler) CountWaiting() (queuedUserPrompts int) {
+// CountWaitingUserPrompts counts the queued prompts that users wrote; see [simulator.PromptQueue].
+func (d *promptScheduler) CountWaitingUserPrompts() (queuedUserPrompts int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -266,8 +266,8 @@ func (d *promptScheduler) CountWaiting() (queuedUserPrompts int) {
 	return n
 }
 
-// IsClosed reports whether no more prompts can arrive; see [simulator.PromptQueue].
-func (d *promptScheduler) IsClosed() bool {
+// IsClosedForNewPrompts reports whether no more prompts can arrive; see [simulator.PromptQueue].
+func (d *promptScheduler) IsClosedForNewPrompts() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.input.stdinOpen || d.input.ended
@@ -341,7 +341,7 @@ func (d *promptScheduler) takePostponedRequestOrEndInitialize() (postponedReques
 	d.initialize.answered = d.initialize.unanswered == 0
 	for _, in := range d.queue.waiting {
 		if d.initialize.answered && in.arrivedDuringInitialize {
-			d.writeEventsOfQueuedPrompt(in)
+			d.writeRunningAndQueuedEvents(in)
 		}
 	}
 	d.wakeTurnLoop()

@@ -37,11 +37,11 @@ type FrameMetadata interface {
 // SessionStateEventMode specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
 type SessionStateEventMode int
 
-// The zero value writes no state events. With SessionStateEventsForHostOnly, each event says that it is not meant for users.
+// The zero value writes no state events. With SessionStateEventsMarkedHostOnly, each event says that it is not meant for users.
 const (
 	SessionStateEventsOff SessionStateEventMode = iota
-	SessionStateEventsForHostOnly
-	SessionStateEventsForHostAndUsers
+	SessionStateEventsMarkedHostOnly
+	SessionStateEventsUnmarked
 )
 
 // Session is the session that the host controls. Its methods may be called from several goroutines.
@@ -60,9 +60,9 @@ type RequestHandler interface {
 
 // PromptPlayer runs the prompts that a host sends, one turn at a time.
 type PromptPlayer interface {
-	// PromptBeforeHostPrompts returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
+	// PromptForDeferredCall returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
-	PromptBeforeHostPrompts() *protocol.UserMessage
+	PromptForDeferredCall() *protocol.UserMessage
 	// WaitUntilTurnMayStart waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitUntilTurnMayStart(ctx context.Context) error
 	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with a

@@ -27,14 +27,14 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		validateAndTrimSessionFlags, refuseFlagsOfOtherPrograms, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
+		validateAndTrimSessionFlags, refuseFlagsOfOtherPrograms, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, appendSystemPromptFiles,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {
 			return err
 		}
 	}
-	warnAndRemoveUnknownBetas(s, f)
+	warnAboutEffortAndDropUnknownBetas(s, f)
 	return nil
 }
 
@@ -50,7 +50,7 @@ func Refusal(s process.System, words []string) string {
 }
 
 // RefusalMessage returns the message of an error of [Parse] or [Flags.Check]; empty if the error has another origin.
-func RefusalMessage(err error) string {
+func RefusalMessage(err error) (message string) {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
 	}
@@ -150,15 +150,15 @@ func refuseBypassForSuperuser(s *process.System, f *Flags) error {
 	return nil
 }
 
-// loadSystemPrompts reads the system prompts that are given as files, and appends them to those given as text.
-func loadSystemPrompts(s *process.System, f *Flags) error {
+// appendSystemPromptFiles reads the system prompts that are given as files, and appends them to those given as text.
+func appendSystemPromptFiles(s *process.System, f *Flags) error {
 	if err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file"); err != nil {
 		return err
 	}
 	return appendPromptFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
 }
 
-func appendPromptFile(s *process.System, f *Flags, prompt *string, file, promptName string) error {
+func appendPromptFile(s *process.System, f *Flags, promptToExtend *string, file, promptName string) error {
 	if file == "" {
 		return nil
 	}
@@ -172,16 +172,16 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, promptN
 		return process.Verbatimf("Error: %s not found: %s", promptName, path)
 	case err != nil:
 		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(promptName), err)
-	case *prompt != "":
-		*prompt += "\n"
+	case *promptToExtend != "":
+		*promptToExtend += "\n"
 	}
-	*prompt += string(content)
+	*promptToExtend += string(content)
 	return nil
 }
 
 const knownBeta = "context-1m-2025-08-07"
 
-func warnAndRemoveUnknownBetas(s *process.System, f *Flags) {
+func warnAboutEffortAndDropUnknownBetas(s *process.System, f *Flags) {
 	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}

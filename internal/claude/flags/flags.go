@@ -152,7 +152,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	f.Given = result.Options
 	if errors.Is(err, errStopParsingAtVersionFlag) {
 		f.Version = true
-		return f, parseVersionOverride(s, f, words)
+		return f, applyClaudeVersionForVersionFlag(s, f, words)
 	}
 	if err != nil {
 		return nil, err
@@ -164,8 +164,8 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	return f, setFromEnvironment(s, f, mine)
 }
 
-// parseVersionOverride finds --claude-version before or after -v. The rest of the line is ignored.
-func parseVersionOverride(s *process.System, f *Flags, words []string) error {
+// applyClaudeVersionForVersionFlag finds --claude-version before or after -v. The rest of the line is ignored.
+func applyClaudeVersionForVersionFlag(s *process.System, f *Flags, words []string) error {
 	own := slices.DeleteFunc(claudelessOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
 		result, _ := argv.Parse(parserOptions(own), words) // the error is ignored: all other flags are unknown to this parser

@@ -223,9 +223,9 @@ func start(t *testing.T, options []string) *conversation {
 		case "one-by-one":
 			o.SeparateTurns = true
 		case "states":
-			o.StateEvents = control.SessionStateEventsForHostAndUsers
+			o.StateEvents = control.SessionStateEventsUnmarked
 		case "host-states":
-			o.StateEvents = control.SessionStateEventsForHostOnly
+			o.StateEvents = control.SessionStateEventsMarkedHostOnly
 		case "checkpoints":
 			s.rewind = true
 		case "background":
@@ -245,7 +245,7 @@ func start(t *testing.T, options []string) *conversation {
 	if s.servers, err = mcp.New(mcp.Options{SDK: s.peer.SendToServer, ConnectTimeout: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.servers.Start(t.Context()); err != nil {
+	if err := s.servers.StartAndWait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -289,8 +289,8 @@ func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession
 
 // The methods that answer requests.
 
-func (f *fakeSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (f *fakeSession) WaitUntilTurnMayStart(context.Context) error    { return nil }
+func (f *fakeSession) PromptForDeferredCall() *protocol.UserMessage { return nil }
+func (f *fakeSession) WaitUntilTurnMayStart(context.Context) error  { return nil }
 
 func (f *fakeSession) BackgroundState() (busy, anotherTurnFollows bool) {
 	busy = f.background != nil && !f.noticed
@@ -321,7 +321,7 @@ func (f *fakeSession) StopBackgroundTask(context.Context, string) func() { retur
 
 func (f *fakeSession) Plan() *launch.Plan {
 	var plan launch.Plan
-	plan.Profile = claudecode.ProfileFor(claudecode.DefaultVersion)
+	plan.Profile = claudecode.ProfileForExactVersion(claudecode.DefaultVersion)
 	return &plan
 }
 
@@ -360,7 +360,7 @@ func (f *fakeSession) Directory() string { return "/w" }
 
 func (f *fakeSession) CLIVersion() (version, built string) { return "2.1.329", "" }
 
-func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
+func (f *fakeSession) ShellTaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
 
 func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideQuestionAnswer, error) {
 	return sideQuestionAnswer{Text: "about " + question}, nil
@@ -373,7 +373,7 @@ func (f *fakeSession) AddWorkingDirectory(dir string) (string, error) {
 	return "/w/" + dir, nil
 }
 
-func (f *fakeSession) WriteToSettingsFile(string, map[string]string) error { return nil }
+func (f *fakeSession) WriteOutputStyleAndEffort(string, map[string]string) error { return nil }
 
 func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	var name *string
@@ -475,7 +475,7 @@ func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessa
 		for _, more := range f.peer.TakeJoiningPrompts() {
 			result += " + " + more.Content.Plain()
 		}
-		result += fmt.Sprintf(", %d wait", f.peer.CountWaiting())
+		result += fmt.Sprintf(", %d wait", f.peer.CountWaitingUserPrompts())
 	case "ask", "ask-user":
 		answer, err := f.peer.Ask(interrupt, protocol.PermissionRequest{
 			Use: protocol.ToolUse{ID: "toolu-1", Name: rest, Input: json.RawMessage(`{"a":1}`)}, RequiresUser: verb == "ask-user",

@@ -54,9 +54,9 @@ func controlOptions(plan launch.Plan, sys *process.System, metadata control.Fram
 	}
 	switch {
 	case plan.Host.StateEvents:
-		o.StateEvents = control.SessionStateEventsForHostAndUsers
+		o.StateEvents = control.SessionStateEventsUnmarked
 	case plan.Host.StateEventsHostOnly:
-		o.StateEvents = control.SessionStateEventsForHostOnly
+		o.StateEvents = control.SessionStateEventsMarkedHostOnly
 	}
 	return o
 }
@@ -87,7 +87,7 @@ func (h *ControlServer) Serve(ctx context.Context) error {
 	if err == nil {
 		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResults(h.session))
 	}
-	h.session.WaitServersSettled()
+	h.session.WaitServersSettledWithHost()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
 		return process.Verbatimf("%s", bad.Text)
 	}
@@ -185,8 +185,8 @@ type promptPlayer struct {
 	signals *process.SignalWatcher
 }
 
-// PromptBeforeHostPrompts returns the prompt that continues a tool call which an earlier process deferred.
-func (p promptPlayer) PromptBeforeHostPrompts() *protocol.UserMessage {
+// PromptForDeferredCall returns the prompt that continues a tool call which an earlier process deferred.
+func (p promptPlayer) PromptForDeferredCall() *protocol.UserMessage {
 	if in, ok := p.PromptToRunDeferredCall(); ok {
 		return &in
 	}
@@ -211,7 +211,7 @@ func (p promptPlayer) AsyncHookFrameAdded() <-chan struct{} {
 }
 
 func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) error {
-	if err := output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled)); err != nil {
+	if err := output.StreamJSON(p.conn.EventWriter(), p.BackgroundEventsUntilTurnNeeded(untilCancelled)); err != nil {
 		return err
 	}
 	return output.StreamJSON(p.conn.EventWriter(), p.RemainingFrames())
@@ -224,11 +224,11 @@ func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (
 		return nil
 	}
 	t.WaitUntilPostedEventsShown(ctx)
-	return t.NotifyModelOfUserStop
+	return t.NotifyModelOfAgentStopByUser
 }
 
-// TaskOutput returns the output so far of a background command, or false if the id does not belong to a background command.
-func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
+// ShellTaskOutput returns the output so far of a background command, or false if the id does not belong to a background command.
+func (h *hostedSession) ShellTaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.KindBash {
 		return nil, false
 	}
@@ -260,7 +260,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 
 // handleStopTask stops a task. The answer does not depend on whether the task exists.
 func handleStopTask(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	id, err := in.stringKey("task_id")
+	id, err := in.requiredStringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -273,14 +273,14 @@ func answerNothingBackgrounded(_ context.Context, _ *requestServer, in controlRe
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
-	if _, err := in.stringKey("tool_use_id"); err != nil {
+	if _, err := in.requiredStringKey("tool_use_id"); err != nil {
 		return control.Answer{}, err
 	}
 	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
 }
 
 func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	question, err := in.stringKey("question")
+	question, err := in.requiredStringKey("question")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -293,11 +293,11 @@ func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest
 const maxTaskOutputTailBytesInAnswer = 8 << 10
 
 func handleTaskOutput(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	id, err := in.stringKey("task_id")
+	id, err := in.requiredStringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	output, known := r.tasks.TaskOutput(id)
+	output, known := r.tasks.ShellTaskOutput(id)
 	switch {
 	case known:
 	case isShellTaskID(id):

@@ -38,7 +38,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	}
 	g.ConnectServersUntilFirstMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
-	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.SessionState()
+	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.CurrentSessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	a := control.Answer{Payload: d}
 	if in.Title != "" {
@@ -156,8 +156,8 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 // applyFirstOnlyOptions applies the options that are otherwise set by flags.
 func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
 	if plan := h.session.Plan(); plainjson.IsSet(in.Agents) {
-		if err := plan.DefineAgents(in.Agents); err != nil {
-			h.session.RunLog().WarnUnlessRunAsClaude(err.Error())
+		if err := plan.DefineAgentsIfAllValid(in.Agents); err != nil {
+			h.session.JournalAndWarningWriter().WarnUnlessRunAsClaude(err.Error())
 		}
 		if _, defined := plan.Catalog.Agent(plan.Customization.UnknownAgent); defined {
 			return errors.New("claudeless does not simulate that initialize defines the agent of --agent")
@@ -186,7 +186,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
 		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
 			continue
 		}
-		abs := h.session.Plan().Abs(p.Path)
+		abs := h.session.Plan().AbsFromStartDir(p.Path)
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
@@ -203,6 +203,6 @@ func (h *hostedSession) ConnectMCPServers(ctx context.Context, in InitializeOpti
 		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.session.RunLog().WarnOnStderr("connecting the host's servers: " + err.Error())
+		h.session.JournalAndWarningWriter().WarnOnStderr("connecting the host's servers: " + err.Error())
 	}
 }

@@ -38,7 +38,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "list_models":
 		return modelsAnswer{h.session.Plan().Profile.Environment().Models()}, true
 	case "get_session_cost":
-		return costAnswer{h.session.Cost().Text()}, true
+		return costAnswer{h.session.CostUntilLastTurnEnd().Text()}, true
 	case "get_hooks_listing":
 		return h.listConfiguredHooks(), true
 	case "reload_skills":
@@ -126,7 +126,7 @@ func checkSkipBehaviorsIsBoolean(in controlRequest) error {
 	if !plainjson.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
-	_, err := in.boolKey("skip_behaviors")
+	_, err := in.requiredBoolKey("skip_behaviors")
 	return err
 }
 

@@ -86,8 +86,8 @@ type settingsUpdater interface {
 	SetThinkingBudget(tokens *int)
 	// RecordModelChange records a change of the model in the transcript.
 	RecordModelChange(arguments string, output protocol.User)
-	// WriteToSettingsFile writes settings to the file of a source, "localSettings" or "userSettings".
-	WriteToSettingsFile(source string, settings map[string]string) error
+	// WriteOutputStyleAndEffort writes settings to the file of a source, "localSettings" or "userSettings".
+	WriteOutputStyleAndEffort(source string, settings map[string]string) error
 	// AddWorkingDirectory adds a working directory and returns its absolute path. The host receives the text of an error.
 	AddWorkingDirectory(directory string) (abs string, err error)
 }
@@ -105,8 +105,8 @@ var errRewindDisabled error = &control.ResponseError{Text: "File rewinding is no
 type backgroundTasks interface {
 	// StopBackgroundTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
 	StopBackgroundTask(ctx context.Context, id string) (answered func())
-	// TaskOutput returns what a shell command in the background has written so far.
-	TaskOutput(id string) ([]byte, bool)
+	// ShellTaskOutput returns what a shell command in the background has written so far.
+	ShellTaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model a question outside the conversation.
 	SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error)
 }
@@ -136,7 +136,7 @@ func readRequest(r control.Request) controlRequest {
 	return controlRequest{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
-func (r controlRequest) stringKey(key string) (string, error) {
+func (r controlRequest) requiredStringKey(key string) (string, error) {
 	value, ok := plainjson.StringValue(r.keys[key])
 	if !ok {
 		return "", r.typeError(key, "a string")
@@ -144,7 +144,7 @@ func (r controlRequest) stringKey(key string) (string, error) {
 	return value, nil
 }
 
-func (r controlRequest) boolKey(key string) (bool, error) {
+func (r controlRequest) requiredBoolKey(key string) (bool, error) {
 	switch string(r.keys[key]) {
 	case "true":
 		return true, nil
@@ -185,17 +185,17 @@ func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRe
 
 // handleEndSession runs the prompts received so far and then ends the session.
 func handleEndSession(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
-	r.conn.StopAcceptingPrompts()
+	r.conn.StopAcceptingNewPrompts()
 	return control.Answer{}, nil
 }
 
 // answerNoTitle responds that the model proposes no title.
 func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
-	if _, err := in.stringKey("description"); err != nil {
+	if _, err := in.requiredStringKey("description"); err != nil {
 		return control.Answer{}, err
 	}
 	if plainjson.IsSet(in.keys["persist"]) {
-		if _, err := in.boolKey("persist"); err != nil {
+		if _, err := in.requiredBoolKey("persist"); err != nil {
 			return control.Answer{}, err
 		}
 	}
@@ -224,11 +224,11 @@ func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (
 }
 
 func handleRenameSession(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	title, err := in.stringKey("title")
+	title, err := in.requiredStringKey("title")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	title = cleanTitle(title)
+	title = trimAndTruncateTitle(title)
 	source, session := in.keys["source"], in.keys["session_id"]
 	switch {
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
@@ -242,7 +242,7 @@ func handleRenameSession(_ context.Context, r *requestServer, in controlRequest)
 	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
-func cleanTitle(title string) string {
+func trimAndTruncateTitle(title string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(title), " "))
 	return string(runes[:min(len(runes), longest)])

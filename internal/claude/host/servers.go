@@ -78,10 +78,10 @@ func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (con
 }
 
 // serverStatusForHost describes a server. detailed adds the keys of [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
-func serverStatusForHost(st mcp.ServerStatus, detailed bool) serverStatus {
+func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
-	if detailed {
+	if withTransportAndErrorCode {
 		out.Transport = kind
 	}
 	switch {
@@ -93,7 +93,7 @@ func serverStatusForHost(st mcp.ServerStatus, detailed bool) serverStatus {
 		if kind == "stdio" && out.Config.Args == nil && !st.Config.LacksArgs {
 			out.Config.Args = []string{}
 		}
-		if u, err := url.Parse(st.Config.URL); err == nil && detailed && st.Source != "dynamic" {
+		if u, err := url.Parse(st.Config.URL); err == nil && withTransportAndErrorCode && st.Source != "dynamic" {
 			out.URLHost = u.Host
 		}
 	case st.Status == "failed":
@@ -107,7 +107,7 @@ func serverStatusForHost(st mcp.ServerStatus, detailed bool) serverStatus {
 			if st.Source != "dynamic" { // the real CLI shows only commands of configuration files
 				out.Error = strings.Replace(out.Error, `in $PATH: "stdio"`, fmt.Sprintf("in $PATH: %q", st.Config.Command), 1)
 			}
-			if detailed && hasServerRefusedClientRegistration(st.WireError) {
+			if withTransportAndErrorCode && hasServerRefusedClientRegistration(st.WireError) {
 				out.ErrorCode = "CLIENT_REGISTRATION_UNAVAILABLE"
 			}
 		}
@@ -144,7 +144,7 @@ func (r *requestServer) isConnected(name string) bool {
 }
 
 func handleMCPReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	name, err := in.stringKey("serverName")
+	name, err := in.requiredStringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -176,11 +176,11 @@ func (r *requestServer) reconnect(ctx context.Context, name string) error {
 }
 
 func handleMCPToggle(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	name, err := in.stringKey("serverName")
+	name, err := in.requiredStringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	enabled, err := in.boolKey("enabled")
+	enabled, err := in.requiredBoolKey("enabled")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -236,7 +236,7 @@ func handleMCPMessage(ctx context.Context, r *requestServer, in controlRequest) 
 }
 
 func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	tool, err := in.stringKey("tool")
+	tool, err := in.requiredStringKey("tool")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -270,11 +270,11 @@ func (r *requestServer) findServerByCanonicalName(name string) (mcp.ServerStatus
 }
 
 func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	name, err := in.stringKey("serverName")
+	name, err := in.requiredStringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	uri, err := in.stringKey("uri")
+	uri, err := in.requiredStringKey("uri")
 	if err != nil {
 		return control.Answer{}, err
 	}

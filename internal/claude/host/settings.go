@@ -60,12 +60,12 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()
-	h.hostSettings = settings.Merge(h.hostSettings, in)
+	h.hostSettings = settings.MergeTopLevelKeys(h.hostSettings, in)
 	err := h.reloadSettings()
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // for example because the file of --settings no longer exists
-		h.session.RunLog().WarnOnStderr(err.Error())
+		h.session.JournalAndWarningWriter().WarnOnStderr(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
@@ -103,8 +103,8 @@ func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSO
 	return nil
 }
 
-// WriteToSettingsFile writes settings to the user's or the project's file. A changed output style applies at once.
-func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[string]string) error {
+// WriteOutputStyleAndEffort writes settings to the user's or the project's file. A changed output style applies at once.
+func (h *hostedSession) WriteOutputStyleAndEffort(source string, valuesByName map[string]string) error {
 	path := h.session.Plan().Settings.Options.FileToWrite(settings.Source(source))
 	if !h.session.Plan().Settings.HasSource(strings.TrimSuffix(source, "Settings")) || h.session.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
@@ -245,7 +245,7 @@ func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in con
 	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
 		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
 	}
-	if err := r.settings.WriteToSettingsFile(source, map[string]string{key: value}); err != nil {
+	if err := r.settings.WriteOutputStyleAndEffort(source, map[string]string{key: value}); err != nil {
 		return control.Answer{}, err
 	}
 	return control.Answer{Payload: struct{}{}}, nil
@@ -415,7 +415,7 @@ func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (
 
 // validateMCPPermissionModeOverride validates a permission mode for one server. The mode is not stored and has no effect.
 func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	name, err := in.stringKey("serverName")
+	name, err := in.requiredStringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
 	}

@@ -30,7 +30,7 @@ type sessionUsage struct {
 
 // usageAnswerFor returns the usage up to the end of the last turn.
 func usageAnswerFor(s *session.Session) usageAnswer {
-	cost := s.Cost()
+	cost := s.CostUntilLastTurnEnd()
 	models := map[string]protocol.ModelUsage{}
 	if last := s.LastResult(); last != nil {
 		models = last.ModelUsage

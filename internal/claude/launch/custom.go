@@ -42,7 +42,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), ".claude")
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {
-		o.Plugins = append(o.Plugins, r.plan.Abs(dir))
+		o.Plugins = append(o.Plugins, r.plan.AbsFromStartDir(dir))
 	}
 	if o.Marketplaces = filepath.Join(r.plan.State, "plugins"); !f.Bare {
 		o.Enabled = r.plan.Settings.EnabledPlugins()
@@ -94,8 +94,8 @@ func (r *planResolver) applySessionAgent() error {
 	return nil
 }
 
-// DefineAgents adds the agents of a host. If one of them is invalid, it adds none.
-func (p *Plan) DefineAgents(raw json.RawMessage) error {
+// DefineAgentsIfAllValid adds the agents of a host. If one of them is invalid, it adds none.
+func (p *Plan) DefineAgentsIfAllValid(raw json.RawMessage) error {
 	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
 		return errors.New("agents: " + problems[0])
 	}
@@ -127,7 +127,7 @@ func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions 
 
 func (r *planResolver) addDirFlagPaths() (dirs []string) {
 	for _, dir := range r.flags.AddDirs {
-		dirs = append(dirs, r.plan.Abs(dir))
+		dirs = append(dirs, r.plan.AbsFromStartDir(dir))
 	}
 	return dirs
 }

@@ -28,7 +28,7 @@ func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan
 	})
 	id := planWithScenario.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithFastMode(planWithScenario.Settings.AvailableModels)
+	id.Profile = claudecode.ProfileForExactVersion(id.Version).WithEnvironment(env).WithFastMode(planWithScenario.Settings.AvailableModels)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
 	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatValueForOlderRustTool
 	id.APIKeySource = "none"

@@ -28,7 +28,7 @@ import (
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &planResolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*planResolver) error{
-		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).checkSandboxPrograms,
+		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).refuseOrWarnWithoutSandboxPrograms,
 		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
 	}
 	if f == nil {
@@ -134,7 +134,7 @@ func (r *planResolver) setHostToolLimitAndRecordOptions() error {
 }
 
 func loadScenario(name string, dirs Directories) (Scenario, error) {
-	path, library := findScenario(name, dirs)
+	path, library := findNamedOrDefaultScenario(name, dirs)
 	var size int64
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
@@ -154,11 +154,11 @@ func loadScenario(name string, dirs Directories) (Scenario, error) {
 	return s, err
 }
 
-// findScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
+// findNamedOrDefaultScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
 // scenario of the library. Without a name, it looks for claudeless.toml in the working and the state directory.
-func findScenario(name string, dirs Directories) (path string, isFromLibrary bool) {
+func findNamedOrDefaultScenario(name string, dirs Directories) (path string, isFromLibrary bool) {
 	if name != "" {
-		path = dirs.Abs(name)
+		path = dirs.AbsFromStartDir(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
 			return name, true
 		}

@@ -24,10 +24,10 @@ func recordOptions(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
 	if f.Capture != "" {
-		o.Capture = p.Abs(f.Capture)
+		o.Capture = p.AbsFromStartDir(f.Capture)
 	}
 	if f.DebugFile != "" {
-		o.DebugFile = p.Abs(f.DebugFile)
+		o.DebugFile = p.AbsFromStartDir(f.DebugFile)
 	}
 	var warnings []string
 	o.Telemetry, warnings = telemetry.ReadConfig(func(name string) string { return sys.Getenv(name) })

@@ -33,7 +33,7 @@ func (r *planResolver) resolveServers() error {
 	if err != nil {
 		return err
 	}
-	values := r.mcpConfigValues()
+	values := r.mcpConfigValuesFromEnvAndFlag()
 	if scripted != "" {
 		values = append([]string{scripted}, values...)
 	}
@@ -127,7 +127,7 @@ func (p *Plan) absolutePathOfFileNamedInScenario(pathOrLibraryFixture string) st
 	if filepath.IsAbs(pathOrLibraryFixture) || filepath.Base(pathOrLibraryFixture) == pathOrLibraryFixture && filepath.Ext(pathOrLibraryFixture) == "" {
 		return pathOrLibraryFixture
 	}
-	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), pathOrLibraryFixture)
+	return filepath.Join(p.AbsFromStartDir(filepath.Dir(p.Scenario.Path)), pathOrLibraryFixture)
 }
 
 // dropForbiddenServers removes the servers that the settings forbid. It warns about removed servers that came from the
@@ -157,7 +157,7 @@ func (r *planResolver) dropForbiddenServers() {
 // addMCPServersOfPluginsToPlan adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
 func (r *planResolver) addMCPServersOfPluginsToPlan() {
 	for _, parts := range r.plan.Catalog.PluginParts() {
-		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginIn(parts.Dir, r.plan.Abs(given)) }) {
+		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginIn(parts.Dir, r.plan.AbsFromStartDir(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}
 	}
@@ -186,8 +186,8 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	return config.Servers
 }
 
-// mcpConfigValues returns the values of CLAUDELESS_MCP_CONFIG, set by `claudeless exec`, then those of --mcp-config.
-func (r *planResolver) mcpConfigValues() []string {
+// mcpConfigValuesFromEnvAndFlag returns the values of CLAUDELESS_MCP_CONFIG, set by `claudeless exec`, then those of --mcp-config.
+func (r *planResolver) mcpConfigValuesFromEnvAndFlag() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {
 		return r.flags.MCPConfig

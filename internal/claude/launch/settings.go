@@ -126,20 +126,20 @@ func (r *planResolver) rejectAndBackUpInvalidConfig() error {
 	return bad
 }
 
-// Abs returns the absolute form of a path from the command line, the environment or a file.
-func (p Directories) Abs(path string) string {
+// AbsFromStartDir returns the absolute form of a path from the command line, the environment or a file.
+func (p Directories) AbsFromStartDir(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(cmp.Or(p.Start, p.CWD), path)
 }
 
-// ResolveDir returns the absolute path of a directory and whether it exists.
-func (p Directories) ResolveDir(path string) (absolutePath string, isExistingDir bool) {
+// AbsDirWithHomeExpanded returns the absolute path of a directory and whether it exists.
+func (p Directories) AbsDirWithHomeExpanded(path string) (absolutePath string, isExistingDir bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
 	}
-	abs := p.Abs(path)
+	abs := p.AbsFromStartDir(path)
 	info, err := os.Stat(abs)
 	return abs, err == nil && info.IsDir()
 }
@@ -152,7 +152,7 @@ func (r *planResolver) resolveDirectoriesAndProcess() error {
 	}
 	r.plan.CWD, r.plan.Start = cmp.Or(r.flags.WorktreeDir, cwd), cwd
 	r.plan.UID, r.plan.PID, r.plan.Started = r.sys.UID, r.sys.PID, r.sys.Now()
-	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
+	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.ProgressTerminal()
 	if exe, err := r.sys.Executable(); err == nil {
 		r.plan.Executable = exe
 	}
@@ -161,7 +161,7 @@ func (r *planResolver) resolveDirectoriesAndProcess() error {
 	}
 	for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR", "CLAUDE_CONFIG_DIR"} {
 		if dir := r.sys.Getenv(name); dir != "" {
-			r.plan.State = r.plan.Abs(dir)
+			r.plan.State = r.plan.AbsFromStartDir(dir)
 			break
 		}
 	}
@@ -317,7 +317,7 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 		dirs = append(dirs, permission.Directory{Path: d, Source: SourceReportedForDirectoriesFromSettings})
 	}
 	for _, d := range f.AddDirs {
-		if abs, ok := p.ResolveDir(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
+		if abs, ok := p.AbsDirWithHomeExpanded(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
 			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
 		}
 	}
@@ -328,7 +328,7 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 func (p Directories) AbsolutePathsOfExistingDirs(settingsDirs []settings.AdditionalWorkingDirectory) []string {
 	var dirs []string
 	for _, d := range settingsDirs {
-		if abs, ok := p.ResolveDir(d.Path); ok && !slices.Contains(dirs, abs) {
+		if abs, ok := p.AbsDirWithHomeExpanded(d.Path); ok && !slices.Contains(dirs, abs) {
 			dirs = append(dirs, abs)
 		}
 	}
@@ -462,9 +462,9 @@ func (e *SandboxError) StderrText() string {
 	return "\nError: sandbox required but unavailable: " + e.reason + "\n  Refusing to start without a working sandbox (see sandbox.failIfUnavailable).\n"
 }
 
-// checkSandboxPrograms looks for the programs with which the real CLI isolates commands on Linux, if the settings ask for this. Without
+// refuseOrWarnWithoutSandboxPrograms looks for the programs with which the real CLI isolates commands on Linux, if the settings ask for this. Without
 // them it returns an error or writes a warning, as the settings say. Commands run without isolation in any case.
-func (r *planResolver) checkSandboxPrograms() error {
+func (r *planResolver) refuseOrWarnWithoutSandboxPrograms() error {
 	sandbox, _ := r.plan.Settings.Merged()["sandbox"].(map[string]any)
 	if sandbox["enabled"] != true || runtime.GOOS != "linux" {
 		return nil

@@ -91,7 +91,7 @@ func (b *backgroundTasksAndAgents) SessionName() string {
 // ShowsTextOfAwaitedAgents reports whether stdout shows the text of agents for which a turn waits.
 func (b *backgroundTasksAndAgents) ShowsTextOfAwaitedAgents() bool { return b.showAgentText.Load() }
 
-func (b *backgroundTasksAndAgents) FindAgent(name string) (agent.Definition, bool) {
+func (b *backgroundTasksAndAgents) FindAgentEvenIfDenied(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored
 	if mode == protocol.ModeBypass {
@@ -110,7 +110,7 @@ func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.C
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
-func (b *backgroundTasksAndAgents) AgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
+func (b *backgroundTasksAndAgents) AllAgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
 
 // DenyRuleForAgentType returns the deny rule that forbids agents of a type, and its source. Both are empty if none does.
 func (b *backgroundTasksAndAgents) DenyRuleForAgentType(agentType string) (rule, source string) {
@@ -164,9 +164,9 @@ func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// TakeChangedFile returns the path of the file that a call has written, if the file has changed since; otherwise "".
-func (t *toolbox) TakeChangedFile(call protocol.ToolUse) string {
-	return t.builtinToolsForCaller(call).TakeChangedFile(call)
+// TakeFileChangedSinceCall returns the path of the file that a call has written, if the file has changed since; otherwise "".
+func (t *toolbox) TakeFileChangedSinceCall(call protocol.ToolUse) string {
+	return t.builtinToolsForCaller(call).TakeFileChangedSinceCall(call)
 }
 
 // builtinToolExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.

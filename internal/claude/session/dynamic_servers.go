@@ -14,13 +14,13 @@ import (
 
 func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
-	if err := v.manager.Start(alreadyCancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+	if err := v.manager.StartAndWait(alreadyCancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	go func() { // returns when the servers have settled or ctx is cancelled
 		defer close(v.lateServers.settled)
 		if v.lateServers.err = v.manager.Settle(ctx); v.lateServers.err == nil {
-			v.reportUnstartedServers()
+			v.journalAndWarnUnstartedServers()
 			v.lateServers.err = v.checkRequiredServersStarted()
 		}
 	}()
@@ -50,7 +50,7 @@ func (v *sessionMCPServers) settleAndConnectHostServers(ctx context.Context) err
 }
 
 // connectServersInsideHost connects the MCP servers that run inside the host: those of --mcp-config, and those with the given names.
-func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, names []string) error {
+func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, additionalNames []string) error {
 	v.lateServers.mu.Lock()
 	v.lateServers.hostConnected = true
 	v.lateServers.mu.Unlock()
@@ -58,7 +58,7 @@ func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, names 
 	for _, s := range v.plan.InHost {
 		list = appendServerIfNameIsNew(list, s)
 	}
-	for _, name := range names {
+	for _, name := range additionalNames {
 		list = appendServerIfNameIsNew(list, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
 	if len(list) == 0 {

@@ -18,7 +18,7 @@ func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.Tool
 		return simulator.CallFirstEffect{}
 	}
 	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
-	refused := t.callRefusalAfterReconnect(ctx, call)
+	refused := t.invalidOrUnavailableCallRefusal(ctx, call)
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
@@ -38,7 +38,7 @@ func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.Tool
 	}
 	if first.Point == simulator.StreamPointAfterMessage && len(t.breakpointGates.scenarioThenDebuggerGates()) == 0 {
 		switch {
-		case agent.IsAgentTool(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
+		case agent.IsAgentOrTask(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
 			first = simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop, Starts: true}
 		case call.Name == "Skill":
 			first = simulator.CallFirstEffect{Point: simulator.StreamPointTwoEventsAfterBlockStop, Starts: true}

@@ -74,37 +74,37 @@ func homeShortened(path, home string) string {
 	return path
 }
 
-// RunLog returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does
+// JournalAndWarningWriter returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does
 // not have; they are not written if the program runs under the name claude.
-func (s *Session) RunLog() runLog { return s.records }
+func (s *Session) JournalAndWarningWriter() journalAndWarningWriter { return s.records }
 
 // WaitUntilTurnMayStart waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
 func (s *Session) WaitUntilTurnMayStart(ctx context.Context) error {
 	return s.servers.settleAndConnectHostServers(ctx)
 }
 
-// WaitServersSettled waits until each server has connected or failed, or until the context of Start
+// WaitServersSettledWithHost waits until each server has connected or failed, or until the context of Start
 // is cancelled. It is only for sessions with a host: without one, it never returns.
-func (s *Session) WaitServersSettled() { <-s.servers.lateServers.settled }
+func (s *Session) WaitServersSettledWithHost() { <-s.servers.lateServers.settled }
 
 // BackgroundState reports whether background work is running or needs a turn, and whether another turn will certainly follow.
 func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
-	return sim.HasBackgroundWork(), sim.NeedsTurnAfterBackgroundWork()
+	return sim.HasBackgroundWork(), sim.BackgroundWorkWillCauseTurn()
 }
 
 // AsyncHookFrameAdded signals that an asynchronous hook has an event for [Session.RemainingFrames].
 func AsyncHookFrameAdded(s *Session) <-chan struct{} { return s.hooks.AsyncFrameAdded() }
 
-// BackgroundEvents yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
-func (s *Session) BackgroundEvents(ctx context.Context) Events {
+// BackgroundEventsUntilTurnNeeded yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
+func (s *Session) BackgroundEventsUntilTurnNeeded(ctx context.Context) Events {
 	return s.recordAndYieldEvents(s.conversation.simulator.BackgroundEvents(ctx))
 }
 
 // RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
 func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
-	return simulator.RunStartHooks(ctx, s.conversation.simulator)
+	return simulator.RunSessionStartHooksEarly(ctx, s.conversation.simulator)
 }
 
 // TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no
@@ -226,9 +226,9 @@ func RecordQueueChange(s *Session, operation, text string) {
 	RecordBeforeNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// WriteQueuedTranscriptChanges makes the changes of the transcript that wait for the end of a
+// WriteDelayedTranscriptChanges makes the changes of the transcript that wait for the end of a
 // turn; see [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
-func WriteQueuedTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
+func WriteDelayedTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
 // CommandRecord describes a command that the terminal has run.
 type CommandRecord struct {
@@ -258,7 +258,7 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 // RecordUserExitInTranscript records that the user ends the session. exitCommandPromptID is the
 // prompt id of the exit command; empty means that the user pressed a key.
 func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
-	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
+	if h := s.records.checkpoints; h != nil && !h.HasNoBackups() {
 		exitCommandPromptID = "" // with checkpoints, the real CLI does not record the command
 	}
 	s.conversation.queueTranscriptChange(func() {
@@ -274,8 +274,8 @@ func (s *Session) SetModel(name string) {
 	s.state.SetModel(s.plan.Model.Aliases.ResolveModelName(name))
 }
 
-// Cost returns the costs of the session up to the end of the last turn.
-func (s *Session) Cost() slash.Cost {
+// CostUntilLastTurnEnd returns the costs of the session up to the end of the last turn.
+func (s *Session) CostUntilLastTurnEnd() slash.Cost {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()
 	return s.conversation.costAfterLastTurn
@@ -288,8 +288,8 @@ func (s *Session) ContextUsage() slash.Context {
 	return sim.ContextUsage()
 }
 
-// SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
-func (s *sessionContext) SystemUsage() slash.LoadedContext {
+// SystemPromptAndToolTokens returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
+func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContext {
 	offered := s.builtinToolsOfferedTo(agent.RequestingAgent{})
 	model := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model())).Context
 	l := slash.LoadedContext{SystemPrompt: model.SystemPrompt, AddedByFirstRequest: model.AddedByFirstRequest}

@@ -137,7 +137,7 @@ func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (error
 func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
-		return match || agent.IsAgentTool(other) && agent.IsAgentTool(name)
+		return match || agent.IsAgentOrTask(other) && agent.IsAgentOrTask(name)
 	}
 	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.InitListsToolIfUserCanAnswer && !v.answersQuestions {
 		return false
@@ -314,7 +314,7 @@ type fileAccess struct {
 	tools *toolInventory
 }
 
-// IsReadable reports whether a file may be read without asking.
-func (a fileAccess) IsReadable(path string) bool {
-	return a.tools.hasBuiltinTool("Read") && a.permissionPolicy.IsReadable(path)
+// IsReadableWithoutAsking reports whether a file may be read without asking.
+func (a fileAccess) IsReadableWithoutAsking(path string) bool {
+	return a.tools.hasBuiltinTool("Read") && a.permissionPolicy.IsReadableWithoutAsking(path)
 }

@@ -72,7 +72,7 @@ func TestTools(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.o.Profile = claudecode.ProfileFor(claudecode.DefaultVersion)
+			tt.o.Profile = claudecode.ProfileForExactVersion(claudecode.DefaultVersion)
 			if diff := cmp.Diff(tt.want, strings.Join(builtinToolsInInitOrder(tt.o), " ")); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}
@@ -94,7 +94,7 @@ func TestWithMCP(t *testing.T) {
 
 // Agents in the background lack tools that other agents have (observed with 2.1.330).
 func TestForegroundOnlyTools(t *testing.T) {
-	v := &toolInventory{profile: claudecode.ProfileFor(claudecode.DefaultVersion), state: &simulator.SessionState{}}
+	v := &toolInventory{profile: claudecode.ProfileForExactVersion(claudecode.DefaultVersion), state: &simulator.SessionState{}}
 	for background, want := range map[bool]string{false: "", true: "Error: No such tool available: CronList. CronList is not among the tools available here. Continue with the tools you have."} {
 		if got, _ := v.unavailableBuiltinToolText(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
 			t.Errorf("background %t: %q, want %q", background, got, want)

@@ -45,7 +45,7 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 	var err error
 	p.Policy, err = permission.New(permission.Options{
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
-		AutoApprove: p.autoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
+		AutoApprove: p.scenarioAutoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
 		FileSystem: diskFS{},
 		Dir:        b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
@@ -77,9 +77,9 @@ func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {
 	return o
 }
 
-// autoApproves reports whether the scenario lets a tool run without asking. AskUserQuestion also runs without asking if
+// scenarioAutoApproves reports whether the scenario lets a tool run without asking. AskUserQuestion also runs without asking if
 // the scenario has answers to its questions and no prompter (host or tool) is set.
-func (p *permissionPolicy) autoApproves(tool string) bool {
+func (p *permissionPolicy) scenarioAutoApproves(tool string) bool {
 	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.scriptedAnswers) > 0
 	return p.cannedResults.Tools[tool].AutoApprove || answered
 }
@@ -133,7 +133,7 @@ func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequ
 	if err != nil {
 		return protocol.PermissionAnswer{}, err
 	}
-	if known := p.servers.toolNames(); !slices.Contains(known, p.name) {
+	if known := p.servers.allToolNamesIncludingHidden(); !slices.Contains(known, p.name) {
 		return protocol.PermissionAnswer{}, process.Verbatimf("Error: MCP tool %s (passed via --permission-prompt-tool) not found. Available MCP tools: %s",
 			p.name, cmp.Or(strings.Join(known, ", "), "none"))
 	}

@@ -54,8 +54,8 @@ type recorder struct {
 	clock       *clock.Source
 }
 
-// openRecorder opens the transcript and restores the scenario's state from it.
-func openRecorder(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
+// openTranscriptAndRestoreScenario opens the transcript and restores the scenario's state from it.
+func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, environ: plan.Environ, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Context = t
@@ -123,8 +123,8 @@ func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 		r.lastInit.Store(ev)
 	case *protocol.Result:
 		r.lastResult.Store(ev)
-		r.saveScenarioState()
-		r.journalMissedResultsAndNextUnplayedStep(ctx)
+		r.saveScenarioStateInTranscript()
+		r.journalUnmetResultsAndUnplayedStep(ctx)
 	}
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		r.scenario.injectedPrompt = prompt.Content.Plain()
@@ -134,7 +134,7 @@ func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 	}
 	r.recordFileCheckpoints(ev)
 	if r.journal != nil || r.scenario.hasExpectations() {
-		r.writeLines(journal.Lines(ev))
+		r.journalAndCountForExpectations(journal.Lines(ev))
 	}
 }
 
@@ -171,9 +171,9 @@ func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
 	}
 }
 
-// journalMissedResultsAndNextUnplayedStep records in the journal the expectations about tool results that were missed since its
+// journalUnmetResultsAndUnplayedStep records in the journal the expectations about tool results that were missed since its
 // last call. Unless the turn was stopped, it also records the next step that was not played.
-func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) {
+func (r *recorder) journalUnmetResultsAndUnplayedStep(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) 
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
 		return // the turn was stopped on request
 	}
-	if text, at, ok := r.scenario.Unplayed(ctx); ok {
+	if text, at, ok := r.scenario.NextUnplayedStep(ctx); ok {
 		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})
 	}
 }
@@ -192,7 +192,7 @@ func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) 
 // stopTelemetryAndJudgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
 // the journal. It returns one line for each expectation that was not met, unexpected results first.
 func (r *recorder) stopTelemetryAndJudgeExpectations(exitCode int) (unmet []string) {
-	sent, _ := r.telemetry.stopAndSendRemaining() // closeLogs reports the error
+	sent, _ := r.telemetry.stopAndSendRemaining() // stopTelemetryAndCloseLogs reports the error
 	for name, n := range sent {
 		r.scenario.addToExpectationSummary(journal.Telemetry{Name: name, Count: n})
 	}
@@ -212,8 +212,8 @@ func (r *recorder) stopTelemetryAndJudgeExpectations(exitCode int) (unmet []stri
 	return unmet
 }
 
-// saveScenarioState saves counters and turn sequences for the next process, before the result is written to stdout.
-func (r *recorder) saveScenarioState() {
+// saveScenarioStateInTranscript saves counters and turn sequences for the next process, before the result is written to stdout.
+func (r *recorder) saveScenarioStateInTranscript() {
 	state, err := r.scenario.State()
 	if err == nil {
 		err = r.transcript.SetScenarioState(state)
@@ -270,8 +270,8 @@ func (r *recorder) saveToolResultFile(name string, data []byte) (string, error) 
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// closeLogs closes journal and debug log after everything else has stopped.
-func (r *recorder) closeLogs() {
+// stopTelemetryAndCloseLogs closes journal and debug log after everything else has stopped.
+func (r *recorder) stopTelemetryAndCloseLogs() {
 	sent, err := r.telemetry.stopAndSendRemaining()
 	if err != nil {
 		r.debug.printf("telemetry: %v", err)
@@ -298,11 +298,13 @@ func (r *recorder) WarnUnlessRunAsClaude(text string) {
 
 // WriteJournal writes a line to the journal, if any. The line also counts when the expectations of the scenario are
 // checked, even without a journal.
-func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
+func (r *recorder) WriteJournal(b journal.Body) {
+	r.journalAndCountForExpectations([]journal.Body{b}, nil)
+}
 
-// writeLines writes lines to the journal, if there is one. The lines also count when the expectations of the scenario
+// journalAndCountForExpectations writes lines to the journal, if there is one. The lines also count when the expectations of the scenario
 // are checked. If err is not nil, the journal keeps err and writes no further lines.
-func (r *recorder) writeLines(lines []journal.Body, err error) {
+func (r *recorder) journalAndCountForExpectations(lines []journal.Body, err error) {
 	r.scenario.addToExpectationSummary(lines...)
 	if r.journal != nil {
 		r.journal.WriteLinesAndKeepError(lines, err)
@@ -425,5 +427,5 @@ func (e *telemetryExport) stopAndSendRemaining() (acceptedCountsByName map[strin
 		<-e.stopped
 		e.recorder.Close(e.ctx)
 	})
-	return e.recorder.AcceptedCountsByName(), e.recorder.Err()
+	return e.recorder.AcceptedCountsByItemName(), e.recorder.Err()
 }

@@ -25,14 +25,14 @@ type scriptedModelOptions struct {
 	// Gates is the directory of the gates, at which steps wait until another process releases them; empty means none.
 	Gates   string
 	Names   modelNameResolver
-	Records runLog
+	Records journalAndWarningWriter
 }
 
 // modelNameResolver maps model names to those that the environment sets for them.
 type modelNameResolver interface{ ResolveModelName(name string) string }
 
-// runLog receives the journal lines of a run, such as findings, and its warnings.
-type runLog interface {
+// journalAndWarningWriter receives the journal lines of a run, such as findings, and its warnings.
+type journalAndWarningWriter interface {
 	WriteJournal(b journal.Body)
 	WarnOnStderr(text string)
 	// WarnUnlessRunAsClaude writes a warning of claudeless, which the real CLI does not have.

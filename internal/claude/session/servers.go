@@ -87,7 +87,7 @@ func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool) err
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample = v.resultFiles, v.requestAnswerer.answerElicitation, v.requestAnswerer.samplingAnswerer()
+	o.Files, o.Elicit, o.Sample = v.resultFiles, v.requestAnswerer.answerOrCancelElicitation, v.requestAnswerer.samplingAnswerer()
 	if recordsCalls {
 		o.Observer = v.resultFiles
 	}
@@ -102,19 +102,19 @@ func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool) err
 func (v *sessionMCPServers) startAndWaitUntilSettled(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
-		v.reportUnstartedServers()
+		v.journalAndWarnUnstartedServers()
 		return v.checkRequiredServersStarted()
 	}
 	if err := mcpcmd.StartManager(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
-	v.reportUnstartedServers()
+	v.journalAndWarnUnstartedServers()
 	return v.checkRequiredServersStarted()
 }
 
-// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr, except in two
+// journalAndWarnUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr, except in two
 // cases: the program runs under the name claude, or servers are required, so that the error of the run has the same lines.
-func (v *sessionMCPServers) reportUnstartedServers() {
+func (v *sessionMCPServers) journalAndWarnUnstartedServers() {
 	for _, m := range v.serversThatDidNotStart() {
 		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))
 		if v.warnsOfUnstarted {
@@ -234,8 +234,8 @@ func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, cal
 	return failureNoteForModel, isToolKnown
 }
 
-// toolNames returns the canonical names of all tools of servers, including hidden ones.
-func (v *sessionMCPServers) toolNames() []string {
+// allToolNamesIncludingHidden returns the canonical names of all tools of servers, including hidden ones.
+func (v *sessionMCPServers) allToolNamesIncludingHidden() []string {
 	var names []string
 	if v.manager != nil {
 		for _, t := range v.manager.Tools() {
@@ -274,9 +274,9 @@ type serverRequestAnswerer struct {
 	host     Host   // nil means no host
 }
 
-// answerElicitation answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
+// answerOrCancelElicitation answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
 // cancels the question, like the real CLI in print mode.
-func (a serverRequestAnswerer) answerElicitation(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (a serverRequestAnswerer) answerOrCancelElicitation(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:

@@ -70,12 +70,12 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
 	var err error
-	if s.records, err = openRecorder(plan, s.context); err != nil {
+	if s.records, err = openTranscriptAndRestoreScenario(plan, s.context); err != nil {
 		return nil, err
 	}
 	s.context.records = s.records
 	s.conversation = &conversation{records: s.records, causeOfCancelledStart: func() error { return nil }}
-	s.context.spentUSD = func() float64 { return s.conversation.simulator.SpentUSD() }
+	s.context.spentUSD = func() float64 { return s.conversation.simulator.SpentUSDInProcess() }
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
 	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {
@@ -86,7 +86,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(cmp.Or(s.plan.Customization.Title, s.records.transcript.Title()))
 	if err := s.buildParts(host); err != nil {
-		s.records.closeLogs()
+		s.records.stopTelemetryAndCloseLogs()
 		return nil, err
 	}
 	return s, nil
@@ -307,7 +307,7 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 				s.conversation.delayedResults = append(s.conversation.delayedResults, result)
 				s.records.lastResult.Store(result)
 			}
-			if err != nil || isResult && (host != nil && !host.IsClosed() || !s.background.tasks.HasRunningOrUnshownAgent()) {
+			if err != nil || isResult && (host != nil && !host.IsClosedForNewPrompts() || !s.background.tasks.HasRunningOrUnshownAgent()) {
 				for result, noErr := range unrecordedDelayedResults(s) {
 					if !yield(result, noErr) {
 						return
@@ -367,7 +367,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.background.close()
 	s.tools.builtin.Close()
 	s.tools.worktreeAgents.closeToolsOfAllAgents()
-	for _, notice := range s.conversation.simulator.Close(ctx, "") {
+	for _, notice := range s.conversation.simulator.RunEndHooksAndClose(ctx, "") {
 		s.records.recordEvent(ctx, notice)
 	}
 	s.servers.close(ctx)
@@ -375,8 +375,8 @@ func (s *Session) Close(ctx context.Context) {
 	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
 	s.records.transcript.SetCosts(total)
 	s.records.warnTranscriptNotSaved(s.records.transcript.Close())
-	s.tools.breakpointGates.closeGatesAndReportWarnings(s.records)
-	s.records.closeLogs()
+	s.tools.breakpointGates.closeGatesAndWarnFailedConditions(s.records)
+	s.records.stopTelemetryAndCloseLogs()
 }
 
 // RemainingFrames yields the frames that follow the last turn: the last lines of the transcript (with

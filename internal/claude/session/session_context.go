@@ -115,7 +115,7 @@ func instructionHooks(memories []catalog.InstructionFile) []protocol.Instruction
 
 // additionalDirsListedInInit selects the additional directories that init lists. It lists all that the host added. Of
 // the others, it omits those below the session's directory and those that only the project's settings name.
-func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory) []string {
+func (s *sessionContext) additionalDirsListedInInit(candidates []permission.Directory) []string {
 	var own, others []settings.AdditionalWorkingDirectory
 	for _, d := range s.plan.Settings.Permissions.Directories {
 		if d.Source == settings.SourceProject || d.Source == settings.SourceLocal {
@@ -126,7 +126,7 @@ func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory
 	}
 	hidden, told := s.plan.AbsolutePathsOfExistingDirs(own), s.plan.AbsolutePathsOfExistingDirs(others)
 	var dirs []string
-	for _, d := range added {
+	for _, d := range candidates {
 		fromProject := d.Source == launch.SourceReportedForDirectoriesFromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
 		if !fromProject && (d.Source == HostAddedDirSource || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
 			dirs = append(dirs, d.Path)
@@ -161,7 +161,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	listed := s.builtinToolsOfferedTo(requester)
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.StrengthOfRequestToPreferBash(), ExplainsAuto: facts.GetsAutoModeExplanationWithoutBashPreference()}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreferencePromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
 	now.FailedServers, now.ServerInstructions = s.tools.servers.failedServers(), s.tools.servers.instructions()
 	now.Instructed = instructionText(s.plan.Customization.Memories)
@@ -232,7 +232,7 @@ func (s *sessionContext) builtinToolsOfferedTo(r agent.RequestingAgent) []string
 func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool {
-		return t.Server != "" && (!r.HasServerTool(t) || t.Name == s.plan.Permission.PromptTool)
+		return t.Server != "" && (!r.AllowsMCPTool(t) || t.Name == s.plan.Permission.PromptTool)
 	})
 	deferred = []string{}
 	for _, def := range tools {
@@ -334,7 +334,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	fast, _ := s.plan.Profile.FastMode(name)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.BetaHeaderConditions{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		MillionTokens: len(s.plan.Model.Betas) > 0, FastMode: fast == "on", HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.IsShown(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
+		MillionTokens: len(s.plan.Model.Betas) > 0, FastMode: fast == "on", HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.LetsModelThink(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
 	now.Params.Speed = map[string]string{"on": "fast"}[fast]
 	setThinking(&now.Params, thinking, facts, updates)

@@ -68,7 +68,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
 	}
-	if t.breakpointGates, err = newBreakpointGates(plan, t); err != nil {
+	if t.breakpointGates, err = newUnconnectedBreakpointGates(plan, t); err != nil {
 		return err
 	}
 	t.buildMiddlewareChain(plan, deps)
@@ -103,7 +103,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
-	p.ReadOnly = (t.breakpointGates.script == nil || !t.breakpointGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = (t.breakpointGates.script == nil || !t.breakpointGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentOrTask(call.Name) && !t.sequentialAgents)
 	return p
 }
 
@@ -115,14 +115,14 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 		t.agents.RecordToolKnownToCaller(call)
 	}
 	if !t.policy.cannedResults.HasResult(call) {
-		ready.Refusal = t.callRefusalAfterReconnect(ctx, call)
+		ready.Refusal = t.invalidOrUnavailableCallRefusal(ctx, call)
 	}
 	return ready
 }
 
-// callRefusalAfterReconnect returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
+// invalidOrUnavailableCallRefusal returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
 // a failed MCP server, it first connects this server again.
-func (t *toolbox) callRefusalAfterReconnect(ctx context.Context, call protocol.ToolUse) *executor.Result {
+func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
@@ -168,7 +168,7 @@ func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.C
 
 // CheckHookReplacedInput checks and completes input that a hook has set for a call. refusal is nil if the call may run.
 func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
-	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
+	call.Input = t.policy.RemoveUnknownBuiltinInputKeys(call.Name, call.Input)
 	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
 		call.Input = complete
 	}
@@ -204,7 +204,7 @@ type breakpointGates struct {
 	debugger *rest.Client        // nil means no --debugger
 }
 
-func newBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGates, error) {
+func newUnconnectedBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGates, error) {
 	var g breakpointGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
@@ -235,7 +235,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = serializingExecutor{next, g.script}
+			next = limitedBreakpointSerializer{next, g.script}
 		}
 		return next
 	}
@@ -260,7 +260,7 @@ func (g breakpointGates) sendToolsToGates(ctx context.Context, tools executor.Ex
 	return nil
 }
 
-func (g breakpointGates) closeGatesAndReportWarnings(r *recorder) {
+func (g breakpointGates) closeGatesAndWarnFailedConditions(r *recorder) {
 	if g.script != nil {
 		for _, text := range g.script.FailedConditionWarnings() {
 			r.WarnOnStderr(text)
@@ -444,7 +444,7 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructionsOfAgent(agent)
 	}
-	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).Changes(agent))
+	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).TakeChangedFiles(agent))
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent

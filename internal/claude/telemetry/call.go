@@ -108,7 +108,7 @@ func (c toolCall) contentEvents(ev *protocol.ToolExecuted, now time.Time) []span
 	default:
 		return nil
 	}
-	return []spanEvent{{Name: "tool.output", Time: toUnixNanoseconds(now), Attributes: list}}
+	return []spanEvent{{Name: "tool.output", Time: toWholeMillisecondUnixNanos(now), Attributes: list}}
 }
 
 func (c toolCall) errorType() string {
@@ -134,7 +134,7 @@ func jsonObjectOfPairs(pairs [][2]string) string {
 	return b.String() + "}"
 }
 
-func languageOfFile(path string) string {
+func languageOfFile(path string) (language string) {
 	return map[string]string{
 		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",
 		".rs": "Rust", ".java": "Java", ".rb": "Ruby", ".c": "C", ".h": "C", ".cpp": "C++", ".cs": "C#", ".sh": "Shell", ".md": "Markdown",

@@ -63,14 +63,14 @@ func (r *Recorder) handleEvent(ev protocol.Event) {
 	case *protocol.PromptAccepted:
 		r.beginTurn(ev)
 	case *protocol.Init:
-		r.recordSessionStart(ev)
+		r.recordSessionStartAndHeldPrompt(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		line := r.findOrAddConversation("", "")
 		if line.attempts++; line.attempts == 1 {
 			line.firstFailure = r.options.Clock.Now()
 		}
 	case *protocol.Assistant:
-		r.recordSessionStart(nil)
+		r.recordSessionStartAndHeldPrompt(nil)
 		r.recordAssistant(ev)
 	case *protocol.ToolExecuted:
 		r.recordTool(ev)
@@ -79,7 +79,7 @@ func (r *Recorder) handleEvent(ev protocol.Event) {
 			r.recordAgentEnd(ev)
 		}
 	case *protocol.Result:
-		r.recordSessionStart(nil)
+		r.recordSessionStartAndHeldPrompt(nil)
 		r.endTurn()
 	}
 }
@@ -116,7 +116,7 @@ func (r *Recorder) recordHeldPrompt() {
 	r.state.promptID = ev.PromptID
 	r.state.turns++
 	r.state.traceID = r.newRepeatableID(16)
-	r.state.interaction = spanData{SpanID: r.newRepeatableID(8), Start: toUnixNanoseconds(r.state.turnStart)}
+	r.state.interaction = spanData{SpanID: r.newRepeatableID(8), Start: toWholeMillisecondUnixNanos(r.state.turnStart)}
 	text := ev.Content.Plain()
 	shown := textOrSubstitute(r.options.Prompts, text, "")
 	length := len([]rune(text))
@@ -134,7 +134,7 @@ func (r *Recorder) endTurn() {
 	took := r.options.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
 	r.addToMetric("active_time.total", took.Seconds(), attributeValues{"type": "cli"})
 	span := r.state.interaction
-	span.End = toUnixNanoseconds(r.options.Clock.Now())
+	span.End = toWholeMillisecondUnixNanos(r.options.Clock.Now())
 	r.state.prompts["interaction.duration_ms"] = int(took.Milliseconds())
 	r.recordSpan("interaction", span, r.state.prompts)
 	r.state.interaction = spanData{}
@@ -211,8 +211,8 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}
 	maps.Copy(v, attributes)
 	r.recordSpan("llm_request", spanData{
-		SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.options.Clock.Now()),
-		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toUnixNanoseconds(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
+		SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toWholeMillisecondUnixNanos(l.requestSent), End: toWholeMillisecondUnixNanos(r.options.Clock.Now()),
+		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toWholeMillisecondUnixNanos(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
 
@@ -289,7 +289,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l := r.findOrAddConversation(ev.Use.CallerAgentID(), "")
 	now, c := r.options.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
-	span := spanData{SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
+	span := spanData{SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toWholeMillisecondUnixNanos(started), End: toWholeMillisecondUnixNanos(now)}
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
@@ -297,7 +297,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: toWholeMillisecondUnixNanos(started), End: toWholeMillisecondUnixNanos(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}

@@ -170,20 +170,20 @@ func appendProto(b []byte, message reflect.Value) []byte {
 		switch {
 		case field.Kind() == reflect.Pointer:
 			if !field.IsNil() {
-				b = appendField(b, number, field.Elem())
+				b = appendFieldEvenIfZero(b, number, field.Elem())
 			}
 		case field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct:
 			for j := range field.Len() {
-				b = appendField(b, number, field.Index(j))
+				b = appendFieldEvenIfZero(b, number, field.Index(j))
 			}
 		case field.Kind() == reflect.Struct || !field.IsZero():
-			b = appendField(b, number, field)
+			b = appendFieldEvenIfZero(b, number, field)
 		}
 	}
 	return b
 }
 
-func appendField(b []byte, number int, v reflect.Value) []byte {
+func appendFieldEvenIfZero(b []byte, number int, v reflect.Value) []byte {
 	const varint, fixed8, counted, fixed4 = 0, 1, 2, 5
 	tag := func(wireType int) []byte { return binary.AppendUvarint(b, uint64(number<<3|wireType)) }
 	bytes := func(p []byte) []byte { return append(binary.AppendUvarint(tag(counted), uint64(len(p))), p...) }

@@ -153,8 +153,8 @@ func (r *Recorder) Close(ctx context.Context) {
 	}
 }
 
-// AcceptedCountsByName returns how many data points, events and spans of each name the collector has accepted.
-func (r *Recorder) AcceptedCountsByName() map[string]int {
+// AcceptedCountsByItemName returns how many data points, events and spans of each name the collector has accepted.
+func (r *Recorder) AcceptedCountsByItemName() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.acceptedCounts)
@@ -209,7 +209,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 		}
 		r.spans = nil
 	default:
-		metrics := r.metricSums()
+		metrics := r.metricSumsWithoutReset()
 		request.Metrics = []resourceMetrics{{r.resource, []scopeMetrics{{own, metrics}}}}
 		for _, m := range metrics {
 			request.countsByName[m.Name] += len(m.Sum.Points)
@@ -221,7 +221,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	return request, len(request.countsByName) > 0
 }
 
-func (r *Recorder) metricSums() (list []metricData) {
+func (r *Recorder) metricSumsWithoutReset() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricsSignalName] {
 		m := metricData{Name: signalNamePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
@@ -230,7 +230,7 @@ func (r *Recorder) metricSums() (list []metricData) {
 		}
 		for _, c := range r.counters {
 			if c.metric == row.name {
-				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.options.Clock.Now()), Value: new(c.sum)})
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toWholeMillisecondUnixNanos(c.start), Time: toWholeMillisecondUnixNanos(r.options.Clock.Now()), Value: new(c.sum)})
 			}
 		}
 		if len(m.Sum.Points) > 0 {
@@ -244,7 +244,7 @@ func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
 	row := findRowByName(r.tables[metricsSignalName], name)
 	attributes := slices.Concat(r.commonAttributes, row.attributesOf(v))
 	for _, c := range r.counters {
-		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
+		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equalKeyAndStringValue) {
 			c.sum += n
 			return
 		}
@@ -252,7 +252,7 @@ func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
 	r.counters = append(r.counters, &metricCounter{metric: name, attributes: attributes, start: r.options.Clock.Now(), sum: n})
 }
 
-func (a attribute) equal(b attribute) bool {
+func (a attribute) equalKeyAndStringValue(b attribute) bool {
 	return a.Key == b.Key && (a.Value.String == nil || b.Value.String == nil || *a.Value.String == *b.Value.String)
 }
 
@@ -268,7 +268,7 @@ func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
 	row := findRowByName(r.tables[logsSignalName], name)
-	record := logRecord{Time: toUnixNanoseconds(now), Observed: toUnixNanoseconds(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.commonAttributes, own, row.attributesOf(v))}
+	record := logRecord{Time: toWholeMillisecondUnixNanos(now), Observed: toWholeMillisecondUnixNanos(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.commonAttributes, own, row.attributesOf(v))}
 	if r.options.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
@@ -297,8 +297,8 @@ func (r *Recorder) newRepeatableID(sizeBytes int) hexID {
 	return sum[:sizeBytes]
 }
 
-// toUnixNanoseconds converts a time with millisecond precision, as in the real CLI.
-func toUnixNanoseconds(t time.Time) unixNanoseconds {
+// toWholeMillisecondUnixNanos converts a time with millisecond precision, as in the real CLI.
+func toWholeMillisecondUnixNanos(t time.Time) unixNanoseconds {
 	return unixNanoseconds(t.Truncate(time.Millisecond).UnixNano())
 }
 
@@ -310,7 +310,7 @@ func textOrSubstitute(maySend bool, text, substitute string) string {
 	return cmp.Or(substitute, "<REDACTED>")
 }
 
-func (r *Recorder) recordSessionStart(init *protocol.Init) {
+func (r *Recorder) recordSessionStartAndHeldPrompt(init *protocol.Init) {
 	if !r.state.started {
 		r.state.started = true
 		r.recordEvent("managed_settings_resolved", nil, attributeValues{

@@ -188,8 +188,8 @@ func TestGRPC(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if r.AcceptedCountsByName()["claude_code.token.usage"] != 4 || r.AcceptedCountsByName()["claude_code.interaction"] != 1 {
-		t.Errorf("sent: %v", r.AcceptedCountsByName())
+	if r.AcceptedCountsByItemName()["claude_code.token.usage"] != 4 || r.AcceptedCountsByItemName()["claude_code.interaction"] != 1 {
+		t.Errorf("sent: %v", r.AcceptedCountsByItemName())
 	}
 }
 

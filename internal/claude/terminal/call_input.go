@@ -32,9 +32,9 @@ func parseShownToolInput(raw json.RawMessage) (in shownToolInput) {
 	return in
 }
 
-func boxedRows(rows []string, width int) []string {
+func boxedRows(rows []string, minWidth int) []string {
 	const sides = 4
-	inner := width - sides
+	inner := minWidth - sides
 	for _, row := range rows {
 		inner = max(inner, textWidth(row))
 	}

@@ -135,7 +135,7 @@ func (c *callView) mcpServerName() string {
 	return server
 }
 
-func (c *callView) displayedCallText() string {
+func (c *callView) mcpOrBashCallText() string {
 	if server := c.mcpServerName(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(toolInputRows(c.use.InputForHooksAndHosts()), ",")) + ")"
@@ -218,7 +218,7 @@ func (v *eventView) summaryEntriesOfCall(c *callView, failed, refused bool) []tr
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
-		rows := []transcriptEntry{{glyph: "  ", text: text, hasExpandHint: true}, noteEntry(c.displayedCallText())}
+		rows := []transcriptEntry{{glyph: "  ", text: text, hasExpandHint: true}, noteEntry(c.mcpOrBashCallText())}
 		if amended {
 			rows = append(rows, noteEntry(rejectedCallText))
 		}
@@ -370,7 +370,7 @@ func (c *callView) shortenedCommandInParentheses() string {
 
 func (c *callView) inlineRendererOutput(output string, failed bool, cols int) string {
 	maxLines := 3
-	output = strings.Trim(toolErrorText(output), "\n")
+	output = strings.Trim(withoutToolErrorTags(output), "\n")
 	switch {
 	case failed:
 		output, maxLines = "Error: "+output, maxShownLinesPerCall

@@ -68,7 +68,7 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 	case "config":
 		d.head = append(d.head, "  Model                    "+modelNameForHeader(session.Model()), "  Default permission mode  "+t.console.screen.mode)
 	default:
-		for row := range strings.SplitSeq(session.Cost().Text(), "\n") {
+		for row := range strings.SplitSeq(session.CostUntilLastTurnEnd().Text(), "\n") {
 			d.head = append(d.head, "  "+row)
 		}
 	}
@@ -92,7 +92,7 @@ func (t *Terminal) modelDialogOrSwitchModel(commandLine, name string) *dialog {
 	pages := t.console.screen.labels.pages
 	d.commandLine = commandLine
 	d.showNumbers, d.acceptKey, d.foot = true, "s", []string{"", "  " + effortText(t.plan.Model.Effort), "", "  s to use this session only · Enter to save · Esc to cancel"}
-	if about := pages.paragraphAfter("menu/model", "Select model\n"); about != "" {
+	if about := pages.paragraphRestAfterPrefix("menu/model", "Select model\n"); about != "" {
 		d.head = []string{d.head[0], "  " + about, ""}
 	}
 	names := []string{"default", "opus", "fable", "sonnet", "haiku"}
@@ -253,7 +253,7 @@ func (t *Terminal) explainAutoMode() {
 	if err != nil || string(config.Get(key)) == "true" || s.mode != string(protocol.ModeAuto) {
 		return
 	}
-	rest := cmp.Or(s.labels.pages.paragraphAfter("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
+	rest := cmp.Or(s.labels.pages.paragraphRestAfterPrefix("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
 	t.showAndRecordNotice(subject+" "+rest, "notice")
 	t.player.prompts.pushSentWhileIdle()
 	_ = config.Set(key, json.RawMessage("true")).WriteFileAtomically(file, "\n", 0o600) // on failure, it is explained again next time

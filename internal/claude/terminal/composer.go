@@ -113,8 +113,8 @@ func (c *composer) cutToKillBuffer(from, to int) bool {
 	return true
 }
 
-func (c *composer) backspace()     { c.removeRunes(max(c.cursor-1, 0), c.cursor) }
-func (c *composer) deleteForward() { c.removeRunes(c.cursor, min(c.cursor+1, len(c.draft))) }
+func (c *composer) deleteRuneBeforeCursor() { c.removeRunes(max(c.cursor-1, 0), c.cursor) }
+func (c *composer) deleteForward()          { c.removeRunes(c.cursor, min(c.cursor+1, len(c.draft))) }
 
 func (c *composer) lineStart() int {
 	at := c.cursor
@@ -150,7 +150,7 @@ func isPunctuationOrSpace(r rune) bool {
 func (c *composer) deleteToLineStart() (hasDeleted bool) {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
-		c.backspace()
+		c.deleteRuneBeforeCursor()
 		return true
 	}
 	return c.cutToKillBuffer(start, c.cursor)
@@ -176,7 +176,7 @@ func (c *composer) handleEditingKey(k keyName) {
 	case keyNewline:
 		c.insert("\n")
 	case keyBackspace:
-		c.backspace()
+		c.deleteRuneBeforeCursor()
 	case keyDelete:
 		c.deleteForward()
 	case keyLeft:

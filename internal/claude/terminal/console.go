@@ -155,7 +155,7 @@ func (c *Console) decodeKeysAndSetEscapeTimer(data []byte) []key {
 	return keys
 }
 
-func (c *Console) showDialog(d *dialog) {
+func (c *Console) setDialog(d *dialog) {
 	c.screen.dialog = d
 	if d != nil && d.shownAt.IsZero() {
 		d.shownAt = c.sys.Now()
@@ -174,7 +174,7 @@ func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dia
 		return err
 	}
 	for firstDialog != nil {
-		c.showDialog(firstDialog)
+		c.setDialog(firstDialog)
 		f := screenFrame{rows: []string{""}, bottomIndex: -1}
 		rows, at := firstDialog.rows(c.screen.cols)
 		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, firstDialog.indent

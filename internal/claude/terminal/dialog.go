@@ -149,13 +149,13 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
 		return pages.changePage(-1), true
 	case k.name == keyBackTab && d.shiftTabOption > 0:
-		return d.answerOrToggleOption(d.shiftTabOption - 1)
+		return d.answerToggleOrCancelOption(d.shiftTabOption - 1)
 	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
 		if o := &d.options[d.selected]; d.canAddFeedbackToSelectedOption() {
 			o.isFeedbackInput, o.isInput, o.detail = !o.isFeedbackInput, !o.isFeedbackInput, ""
 		}
 	case k.name == keyEnter || k.name == keyTab && d.search != nil:
-		return d.answerOrToggleOption(d.selected)
+		return d.answerToggleOrCancelOption(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
 		d.setTextOfSelectedInputOption(d.options[d.selected].detail + withoutControlCharacters(k.text))
 	case onInput && k.name == keyBackspace:
@@ -163,7 +163,7 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 			d.setTextOfSelectedInputOption(string(runes[:len(runes)-1]))
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
-		return d.answerOrToggleOption(d.selected)
+		return d.answerToggleOrCancelOption(d.selected)
 	case k.name == keyText && k.text == d.acceptKey:
 		return d.owner.handleChoice(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
@@ -229,7 +229,7 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		if d.options[i].isInput {
 			continue // the keys that follow are the text of this option
 		}
-		if next, done := d.answerOrToggleOption(i); done {
+		if next, done := d.answerToggleOrCancelOption(i); done {
 			return next, true
 		}
 	}
@@ -266,7 +266,7 @@ func (d *dialog) digitOfOption(i int) string {
 	return strconv.Itoa(n)
 }
 
-func (d *dialog) answerOrToggleOption(i int) (next *dialog, done bool) {
+func (d *dialog) answerToggleOrCancelOption(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
 	case o.isInput && o.detail == "" && !o.isFeedbackInput && o.checkbox == noCheckbox:

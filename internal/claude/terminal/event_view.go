@@ -169,7 +169,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 			}
 		}
 	case *protocol.Result:
-		v.showResult(ev)
+		v.showDurationOfSuccessfulTurn(ev)
 	}
 }
 
@@ -235,13 +235,13 @@ func (v *eventView) showToolResults(ev *protocol.User) {
 	}
 }
 
-func toolErrorText(text string) string {
+func withoutToolErrorTags(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
 func firstLinesOfResult(text string) string {
 	const most = 4
-	text = toolErrorText(strings.TrimSpace(text))
+	text = withoutToolErrorTags(strings.TrimSpace(text))
 	lines := strings.Split(text, "\n")
 	if len(lines) <= most {
 		return text
@@ -275,7 +275,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-func (v *eventView) showResult(ev *protocol.Result) {
+func (v *eventView) showDurationOfSuccessfulTurn(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
 	if s.progress == nil || s.isRunningTurnStoppedByUser() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {

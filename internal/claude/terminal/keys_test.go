@@ -121,7 +121,7 @@ func TestComposer(t *testing.T) {
 	var c composer
 	c.insert("one\r\ntwo")
 	c.handleEditingKey(keyLeft)
-	c.backspace()
+	c.deleteRuneBeforeCursor()
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())
 	}

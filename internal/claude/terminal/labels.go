@@ -38,7 +38,7 @@ type screenLabels struct {
 }
 
 func loadLabels(version string) (screenLabels, error) {
-	all, err := book.LoadAnchors()
+	all, err := book.LoadAnchorsOldestFirst()
 	if err != nil || len(all) == 0 {
 		return screenLabels{}, err
 	}

@@ -3,7 +3,7 @@ package terminal
 import "slices"
 
 // hiddenOptionsArrow returns "↑" or "↓" for an option next to hidden ones in a permission dialog or overlay, else "".
-func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
+func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) (arrow string) {
 	switch {
 	case d.state != StatePermission && !d.isOverlay || optionIndex == d.selected:
 	case optionIndex == firstVisible && firstVisible > 0:

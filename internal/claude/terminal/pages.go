@@ -37,13 +37,13 @@ func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPage
 			return nil, err
 		}
 	}
-	nearest, ok := book.Nearest(books, k)
+	nearest, ok := book.NearestRendererAndSize(books, k)
 	if !ok {
 		return nil, nil
 	}
 	list, err := nearest.Pages()
 	readOther := func(cols, rows int) (pages []book.Page) {
-		if other, _ := book.Nearest(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: cols, Rows: rows}); other.BookID != nearest.BookID && err == nil {
+		if other, _ := book.NearestRendererAndSize(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: cols, Rows: rows}); other.BookID != nearest.BookID && err == nil {
 			pages, err = other.Pages()
 		}
 		return pages
@@ -221,8 +221,8 @@ func (p *realCLIPages) rowsBelowInputField(pageState string) []string {
 	return nil
 }
 
-// paragraphAfter returns the text after prefix on a page of a state, up to the next empty row; "" if no page has prefix.
-func (p *realCLIPages) paragraphAfter(state, prefix string) string {
+// paragraphRestAfterPrefix returns the text after prefix on a page of a state, up to the next empty row; "" if no page has prefix.
+func (p *realCLIPages) paragraphRestAfterPrefix(state, prefix string) string {
 	var text string
 	for _, page := range p.pages() {
 		if _, after, ok := strings.Cut(page.Text, prefix); ok && page.State == state {

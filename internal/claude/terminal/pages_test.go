@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("truncated label %q", got)
 	}
 	long := &realCLIPages{list: []book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
-	if got := long.paragraphAfter("note", "● Note:"); got != "see https://example.com/docs/a for more" {
+	if got := long.paragraphRestAfterPrefix("note", "● Note:"); got != "see https://example.com/docs/a for more" {
 		t.Errorf("paragraph %q", got)
 	}
 	sys.Environ = append(sys.Environ, ScreenBookVariable+"=3.3.3")

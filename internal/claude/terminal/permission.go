@@ -33,7 +33,7 @@ func (a *prompter) dialogForPermissionRequest(q *pendingPermissionRequest) *dial
 		if a.player.session.Policy().Mode() == protocol.ModeAuto {
 			return a.newAutoModeCannotCheckDialog(q)
 		}
-		a.explainMissingChecks() // in plan mode, there is no question before the first dialog
+		a.showAutoModeCannotCheckNotice() // in plan mode, there is no question before the first dialog
 	}
 	return a.permissionDialog(q)
 }
@@ -239,7 +239,7 @@ func bashAlwaysAllowOption(r protocol.PermissionRequest, command, cwd string) pe
 		label, granted = "Yes, allow reading from "+names[0]+" from this project", "read"
 	case len(rules) == 1:
 		if rules[0] == strings.TrimSpace(command) {
-			rules[0] = permissionRuleForCommandPrefix(command)
+			rules[0] = prefixRuleOrWholeCommand(command)
 			updates["rule"][0].Rules = []protocol.PermissionRule{{ToolName: "Bash", RuleContent: rules[0]}}
 		}
 		label = "Yes, and don’t ask again for: " + rules[0]
@@ -252,7 +252,7 @@ func bashAlwaysAllowOption(r protocol.PermissionRequest, command, cwd string) pe
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-func permissionRuleForCommandPrefix(command string) string {
+func prefixRuleOrWholeCommand(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
 		return command
@@ -420,9 +420,9 @@ func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
 	return (mode == protocol.ModeAuto || isPlanned) && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyNeedsApprovalOfEachCall
 }
 
-func (a *prompter) explainMissingChecks() {
+func (a *prompter) showAutoModeCannotCheckNotice() {
 	a.auto.isExplained = true
-	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraphAfter("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
+	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraphRestAfterPrefix("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	a.screen.entries = append(a.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: notice, isError: true})
 	session.RecordBeforeNextEvent(a.player.session, informationalSystemEvent(notice, "warning"))
 }
@@ -439,8 +439,8 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingPermissionRequest) *di
 		word := "cancelled"
 		switch c.key {
 		case keyEnter:
-			a.player.session.RunLog().WriteJournal(d.journalLine("Enter", true))
-			a.explainMissingChecks()
+			a.player.session.JournalAndWarningWriter().WriteJournal(d.journalLine("Enter", true))
+			a.showAutoModeCannotCheckNotice()
 			return a.dialogForPermissionRequest(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
@@ -448,8 +448,8 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingPermissionRequest) *di
 			a.screen.mode = string(protocol.ModeAcceptEdits)
 		default: // Esc and Ctrl-C
 		}
-		a.player.session.RunLog().WriteJournal(d.journalLine(word, false))
-		a.removePermissionRequest(q)
+		a.player.session.JournalAndWarningWriter().WriteJournal(d.journalLine(word, false))
+		a.dropPendingPermissionRequest(q)
 		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrInterruptedByKey)
 		return nil
 	})

@@ -51,9 +51,9 @@ func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 }
 
 func (p *turnPlayer) playPrompts(ctx context.Context) {
-	defer p.session.WaitServersSettled()
+	defer p.session.WaitServersSettledWithHost()
 	for ctx.Err() == nil {
-		session.WriteQueuedTranscriptChanges(p.session)
+		session.WriteDelayedTranscriptChanges(p.session)
 		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {
 			if word, _, _ := strings.Cut(texts[0], " "); word == "/context" {
 				p.screenMailbox.addMessage(contextRequested{texts[0]})
@@ -86,7 +86,7 @@ func (p *turnPlayer) playBackgroundWorkUntilPrompt(ctx context.Context) (canCont
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.passEventsToScreen(p.session.BackgroundEvents(until)) }() // ends when until is cancelled
+	go func() { done <- p.passEventsToScreen(p.session.BackgroundEventsUntilTurnNeeded(until)) }() // ends when until is cancelled
 	select {
 	case ok := <-done:
 		done <- ok
@@ -97,7 +97,7 @@ func (p *turnPlayer) playBackgroundWorkUntilPrompt(ctx context.Context) (canCont
 	if !<-done {
 		return false
 	}
-	if ctx.Err() != nil || p.prompts.CountWaiting() > 0 {
+	if ctx.Err() != nil || p.prompts.CountWaitingUserPrompts() > 0 {
 		return true
 	}
 	if message, ok := p.session.TakePromptAboutBackgroundWork(); ok {
@@ -282,11 +282,11 @@ func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	return messages
 }
 
-// CountWaiting returns the number of prompts that wait for a turn.
-func (q *promptQueue) CountWaiting() int { return len(q.waitingTexts()) }
+// CountWaitingUserPrompts returns the number of prompts that wait for a turn.
+func (q *promptQueue) CountWaitingUserPrompts() int { return len(q.waitingTexts()) }
 
-// IsClosed reports false, because users can type until the session ends.
-func (q *promptQueue) IsClosed() bool { return false }
+// IsClosedForNewPrompts reports false, because users can type until the session ends.
+func (q *promptQueue) IsClosedForNewPrompts() bool { return false }
 
 func userMessage(text string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}}

@@ -31,12 +31,12 @@ func (a *prompter) handleMessage(message any) {
 		if len(a.pendingQuestions) > 0 && a.pendingQuestions[0] == m.question {
 			a.screen.dialog = nil
 		}
-		a.removePermissionRequest(m.question)
+		a.dropPendingPermissionRequest(m.question)
 	}
 	a.showNextPermissionRequest()
 }
 
-func (a *prompter) removePermissionRequest(q *pendingPermissionRequest) {
+func (a *prompter) dropPendingPermissionRequest(q *pendingPermissionRequest) {
 	a.pendingQuestions = slices.DeleteFunc(a.pendingQuestions, func(p *pendingPermissionRequest) bool { return p == q })
 }
 
@@ -53,8 +53,8 @@ func (a *prompter) showNextPermissionRequest() {
 }
 
 func (a *prompter) recordAndSendAnswer(q *pendingPermissionRequest, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
-	a.removePermissionRequest(q)
-	a.player.session.RunLog().WriteJournal(d.journalLine(chosenOption, answer.Allow))
+	a.dropPendingPermissionRequest(q)
+	a.player.session.JournalAndWarningWriter().WriteJournal(d.journalLine(chosenOption, answer.Allow))
 	if p := a.screen.progress; p != nil {
 		shown := a.player.session.Plan().Clock.Now().Sub(p.dialogShownAt)
 		p.startedAt = p.startedAt.Add(shown) // the real CLI does not count the time of dialogs

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func resumeSessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id string)) *dialog {
+func resumeSessionDialog(plan *launch.Plan, currentID string, rows int, chooseID func(id string)) *dialog {
 	list := &searchList{screenRows: rows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}
 	for _, s := range launch.SavedSessions(plan) {
@@ -33,7 +33,7 @@ func resumeSessionDialog(plan *launch.Plan, currentID string, rows int, choose f
 		if !c.cancelled && c.key == 0 {
 			id = d.options[c.index].ownerValue
 		}
-		choose(id)
+		chooseID(id)
 		return nil
 	})
 	return d
@@ -74,7 +74,7 @@ type historyLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
-func readPromptHistoryFile(plan *launch.Plan) (lines []historyLine) {
+func readPromptHistoryOldestFirst(plan *launch.Plan) (lines []historyLine) {
 	data, _ := os.ReadFile(filepath.Join(plan.State, historyFileName)) // a missing file has no prompts
 	for text := range bytes.Lines(data) {
 		var line historyLine
@@ -96,7 +96,7 @@ func appendPromptToHistoryFile(plan *launch.Plan, sessionID, text string) {
 func newPromptHistoryDialog(plan *launch.Plan, s *screen) *dialog {
 	list := &searchList{isFieldBelowOptions: true, hintText: "Filter history…", emptyText: "  No prompts match", screenRows: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
-	for _, line := range readPromptHistoryFile(plan) {
+	for _, line := range readPromptHistoryOldestFirst(plan) {
 		list.allOptions = append(list.allOptions, dialogOption{label: strings.ReplaceAll(line.Display, "\n", " "), ownerValue: line.Display, truncate: true})
 	}
 	d := &dialog{state: StateCommandPage, kind: "history", indent: 2, topRuleGlyph: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.allOptions, search: list}

@@ -45,7 +45,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	}
 	p.session, p.prompts.recordOperation = s, func(operation, text string) { session.RecordQueueChange(s, operation, text) }
 	for _, line := range console.answeredDialogs {
-		s.RunLog().WriteJournal(line)
+		s.JournalAndWarningWriter().WriteJournal(line)
 	}
 	console.answeredDialogs = nil
 	t := &Terminal{
@@ -66,7 +66,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	screen.isInline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
 	t.autoModeExplained = plan.Permission.Mode == protocol.ModeAuto && !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--permission-mode") })
-	for _, line := range readPromptHistoryFile(&plan) {
+	for _, line := range readPromptHistoryOldestFirst(&plan) {
 		if line.Project == plan.CWD {
 			screen.composer.appendToHistory(line.Display)
 		}
@@ -210,7 +210,7 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 func (t *Terminal) drawScreen() error {
 	c := t.console
 	c.updateSizeAndFaults()
-	c.showDialog(c.screen.dialog)
+	c.setDialog(c.screen.dialog)
 	f := c.screen.renderFrame(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.windowTitle()); err != nil {
 		return err
@@ -403,7 +403,7 @@ func (t *Terminal) handleEnterKey() {
 	s := &t.console.screen
 	c := &s.composer
 	if c.cursor > 0 && c.draft[c.cursor-1] == '\\' { // a backslash before Enter is a new line
-		c.backspace()
+		c.deleteRuneBeforeCursor()
 		c.insert("\n")
 		return
 	}

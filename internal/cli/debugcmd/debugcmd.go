@@ -59,8 +59,8 @@ type Serve struct {
 // debugServerGCPercent makes the garbage collector run when the heap has grown by half, so that the server needs less memory.
 const debugServerGCPercent = 50
 
-// serverConnectTimeout is how long the server waits for external servers before it announces its port.
-const serverConnectTimeout = 3 * time.Second
+// startupConnectWait is how long the server waits for external servers before it announces its port.
+const startupConnectWait = 3 * time.Second
 
 // Run serves until a signal.
 func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion) (err error) {
@@ -93,7 +93,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 		}()
 		select {
 		case <-settled:
-		case <-time.After(serverConnectTimeout):
+		case <-time.After(startupConnectWait):
 		}
 	}
 	front, err := mcpserver.New(mcpserver.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
@@ -131,7 +131,7 @@ const tokenCookieName = "claudeless_debug_token"
 
 // createTokenAndAccessRules writes the token file. It returns rules that allow the debugger's own pages, c.AllowOrigin, and programs.
 func (c *Serve) createTokenAndAccessRules(s *process.System) (localhttp.Access, error) {
-	token, err := localhttp.CreateTokenFile(s.NewID, c.TokenFile)
+	token, err := localhttp.WriteNewTokenFile(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err
 }
 
@@ -160,7 +160,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return manager, nil
 	}
-	servers, err := c.readServersFile(s)
+	servers, err := c.readMCPClientsFile(s)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// readServersFile reads the file of servers. Only a file that --mcp-clients-config names must exist.
-func (c *Serve) readServersFile(s *process.System) ([]mcp.ServerConfig, error) {
+// readMCPClientsFile reads the file of servers. Only a file that --mcp-clients-config names must exist.
+func (c *Serve) readMCPClientsFile(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
 		if !c.MCPClients {

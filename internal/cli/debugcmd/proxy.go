@@ -184,7 +184,7 @@ func (p *mcpProxy) handleCallInGoroutine(ctx context.Context, m proxiedMCPMessag
 }
 
 // cancelCall ends a call that the client cancelled. It returns true if the server never received the call.
-func (p *mcpProxy) cancelCall(params json.RawMessage) bool {
+func (p *mcpProxy) cancelCall(params json.RawMessage) (neverSent bool) {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
 	}
@@ -283,7 +283,7 @@ func (p *mcpProxy) buildResult(canonicalName string, value json.RawMessage, cont
 	return schema.buildResult(value, content)
 }
 
-func (p *mcpProxy) serverToolName(canonicalName string) (string, bool) {
+func (p *mcpProxy) serverToolName(canonicalName string) (name string, ofThisServer bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t, ok := p.tools[canonicalName]; ok {

@@ -188,7 +188,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	if code, err := procio.RunRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
+	if code, err := procio.ExecRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil
@@ -237,10 +237,10 @@ func (c *Shim) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	dir := diag.ResolvePath(wd, c.Dir)
+	dir := diag.JoinUnlessAbsolute(wd, c.Dir)
 	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
 	if c.Capture != "" {
-		setup.Journal = diag.ResolvePath(wd, c.Capture)
+		setup.Journal = diag.JoinUnlessAbsolute(wd, c.Capture)
 	}
 	if err := runner.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (f *Terminal) firstStartOptionsFromFlags(s *process.System) (*runner.Claude
 	}
 	start := &runner.ClaudeFirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
-		start.TrustedDirs = append(start.TrustedDirs, diag.ResolvePath(cwd, dir))
+		start.TrustedDirs = append(start.TrustedDirs, diag.JoinUnlessAbsolute(cwd, dir))
 	}
 	if err := runner.CheckFirstStartDialogNames(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}

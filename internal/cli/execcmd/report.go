@@ -164,7 +164,7 @@ func explainJournal(s *process.System, name string) error {
 	for e, err := range journal.Read(file) {
 		text := e.SummaryLine()
 		switch {
-		case errors.Is(err, journal.ErrIncompleteLine):
+		case errors.Is(err, journal.ErrNotAJournalLine):
 			text = name + ": " + err.Error()
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)

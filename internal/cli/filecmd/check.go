@@ -42,7 +42,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 				fmt.Fprintln(&text, strings.TrimSuffix(line, "\n"))
 			}
 			if file.OK {
-				fmt.Fprintf(&text, "%s: ok (%s)\n", diag.Printable(file.File), file.Kind)
+				fmt.Fprintf(&text, "%s: ok (%s)\n", diag.ReplaceControlCharacters(file.File), file.Kind)
 			}
 			if _, err := io.WriteString(s.Stdout, text.String()); err != nil {
 				return fmt.Errorf("writing the findings: %w", err)

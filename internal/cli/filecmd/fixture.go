@@ -55,7 +55,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("loading a fixture: %w", err)
 	}
-	record, err := c.createTranscript()
+	record, err := c.createRecordDirTranscript()
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// createTranscript creates a transcript in the directory of --record-dir. Without this flag, the transcript is nil.
-func (c *FixtureServe) createTranscript() (transcript *wire.Transcript, err error) {
+// createRecordDirTranscript creates a transcript in the directory of --record-dir. Without this flag, the transcript is nil.
+func (c *FixtureServe) createRecordDirTranscript() (transcript *wire.Transcript, err error) {
 	if c.RecordDir == "" {
 		return nil, nil
 	}
@@ -142,7 +142,7 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 		say("stdio")
 		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
 	}
-	token, err := localhttp.CreateTokenFile(s.NewID, c.TokenFile)
+	token, err := localhttp.WriteNewTokenFile(s.NewID, c.TokenFile)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 
 func fixtureProblems(scenario, name string) []string {
 	if filepath.Base(name) != name || filepath.Ext(name) != "" {
-		name = diag.ResolvePath(filepath.Dir(scenario), name)
+		name = diag.JoinUnlessAbsolute(filepath.Dir(scenario), name)
 	}
 	if _, err := fixtures.Open(name); err != nil {
 		return []string{"the fixture cannot be served: " + err.Error()}

@@ -85,7 +85,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if !c.JSON {
-		printRevisions(o, m.Servers())
+		printConnectedRevisions(o, m.Servers())
 	}
 	if result.IsError {
 		return &process.ExitError{Code: process.ExitFailed}
@@ -176,7 +176,7 @@ func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 		}
 		return map[string]any{"prompts": prompts}, func() {
 			for _, p := range prompts {
-				printDescription(o.Stdout, p.Server+"  "+p.Name+formatPromptArguments(p), p.Description)
+				printNameAndDescription(o.Stdout, p.Server+"  "+p.Name+formatPromptArguments(p), p.Description)
 			}
 		}, nil
 	})
@@ -257,7 +257,7 @@ func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
 
 func printResources(w io.Writer, resources []mcp.Resource, templates []templateReport) {
 	for _, r := range resources {
-		printDescription(w, r.Server+"  "+r.URI, r.Name)
+		printNameAndDescription(w, r.Server+"  "+r.URI, r.Name)
 	}
 	for _, t := range templates {
 		var def struct {
@@ -265,7 +265,7 @@ func printResources(w io.Writer, resources []mcp.Resource, templates []templateR
 			Name string `json:"name"`
 		}
 		if json.Unmarshal(t.Template, &def) == nil {
-			printDescription(w, t.Server+"  "+def.URI, def.Name+" (template)")
+			printNameAndDescription(w, t.Server+"  "+def.URI, def.Name+" (template)")
 		}
 	}
 }

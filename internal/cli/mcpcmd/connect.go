@@ -39,10 +39,10 @@ const progressInterval = 100 * time.Millisecond
 // line on the terminal w, and finally removes this line. If w is nil, it shows nothing.
 func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
-		return m.Start(ctx)
+		return m.StartAndWait(ctx)
 	}
 	done := make(chan error, 1)
-	go func() { done <- m.Start(ctx) }() // returns when all servers have connected or failed, at the latest after their time limit
+	go func() { done <- m.StartAndWait(ctx) }() // returns when all servers have connected or failed, at the latest after their time limit
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	shown := ""
@@ -95,8 +95,8 @@ type clientFlags struct {
 
 // openServers connects to the named servers, or to all if none is named.
 func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
-	if f.Protocol != "" && !slices.Contains(protocolFlagChoices(), f.Protocol) {
-		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(protocolFlagChoices(), ", "))
+	if f.Protocol != "" && !slices.Contains(negotiationChoices(), f.Protocol) {
+		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationChoices(), ", "))
 	}
 	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
@@ -182,13 +182,13 @@ func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Ma
 	}
 	if !f.JSON {
 		text()
-	} else if err := printJSON(o.Stdout, report); err != nil {
+	} else if err := printJSONLine(o.Stdout, report); err != nil {
 		return err
 	}
 	return disconnectedError(servers)
 }
 
-func printRevisions(o *Options, all []mcp.ServerStatus) {
+func printConnectedRevisions(o *Options, all []mcp.ServerStatus) {
 	for _, st := range all {
 		if st.Status == "connected" {
 			fmt.Fprintf(o.Stderr, "%s: MCP %s\n", st.Name, st.ProtocolVersion)
@@ -223,7 +223,7 @@ func disconnectedReason(st mcp.ServerStatus) string {
 	return "no answer in time (set the limit with --connect-timeout or MCP_TIMEOUT)"
 }
 
-func printJSON(w io.Writer, v any) error {
+func printJSONLine(w io.Writer, v any) error {
 	_, err := fmt.Fprintln(w, plainjson.MarshalString(v))
 	return err
 }

@@ -26,11 +26,11 @@ func (o *Options) claudelessFlags(asJSON *bool) []argv.Option {
 	}
 	return []argv.Option{
 		{Flags: "--json", Help: "Print JSON", Set: func(string) error { *asJSON = true; return nil }},
-		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: protocolFlagChoices(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
+		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: negotiationChoices(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
 	}
 }
 
-func protocolFlagChoices() []string {
+func negotiationChoices() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
@@ -93,7 +93,7 @@ func runList(ctx context.Context, o *Options, words []string) error {
 		return err
 	}
 	if asJSON {
-		return printJSON(o.Stdout, map[string]any{"servers": all})
+		return printJSONLine(o.Stdout, map[string]any{"servers": all})
 	}
 	for _, h := range all {
 		target := h.targetLabel()
@@ -254,7 +254,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 		return err
 	}
 	if asJSON {
-		return printJSON(o.Stdout, all[0])
+		return printJSONLine(o.Stdout, all[0])
 	}
 	o.printServer(all[0])
 	return nil
@@ -354,7 +354,7 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 		reports = append(reports, newServerReport(m, st))
 	}
 	if c.JSON {
-		err = printJSON(o.Stdout, map[string]any{"mcpServers": reports})
+		err = printJSONLine(o.Stdout, map[string]any{"mcpServers": reports})
 	} else {
 		for _, r := range reports {
 			printReport(o.Stdout, r)
@@ -418,20 +418,20 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 			revisions[st.Name] = st.ProtocolVersion
 		}
 		report := map[string]any{"tools": tools, "hidden": append([]mcp.ShadowedTool{}, m.HiddenTools()...), "protocolVersions": revisions}
-		return report, func() { printTools(o.Stdout, m); printRevisions(o, servers) }, nil
+		return report, func() { printTools(o.Stdout, m); printConnectedRevisions(o, servers) }, nil
 	})
 }
 
 func printTools(w io.Writer, m *mcp.Manager) {
 	for _, t := range m.Tools() {
-		printDescription(w, t.Name, t.Description)
+		printNameAndDescription(w, t.Name, t.Description)
 	}
 	for _, h := range m.HiddenTools() {
 		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.ShadowedBy)
 	}
 }
 
-func printDescription(w io.Writer, name, description string) {
+func printNameAndDescription(w io.Writer, name, description string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	if first == "" {
 		fmt.Fprintln(w, name)

@@ -109,7 +109,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	intro := "Visit this URL to authorize:"
 	if !noBrowser {
 		intro = "If the browser didn't open, visit:"
-		o.openBrowser(ctx, l.URL)
+		o.openBrowserFromEnv(ctx, l.URL)
 	}
 	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
 	go o.completeLoginFromInput(ctx, l) // completeLoginFromInput returns after its current read, or when the process exits
@@ -131,8 +131,8 @@ func (o *Options) completeLoginFromInput(ctx context.Context, l *oauth.Login) {
 	}
 }
 
-// openBrowser opens a URL in the background with the program in BROWSER. If the variable is empty, it does nothing.
-func (o *Options) openBrowser(ctx context.Context, at string) {
+// openBrowserFromEnv opens a URL in the background with the program in BROWSER. If the variable is empty, it does nothing.
+func (o *Options) openBrowserFromEnv(ctx context.Context, at string) {
 	browser := proc.Getenv(o.Client.Environ, "BROWSER")
 	if browser == "" {
 		return
@@ -155,7 +155,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	if !isRemote(server) {
 		return process.Verbatimf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
 	}
-	if err := server.OAuthClient(o.Client).Logout(); err != nil {
+	if err := server.OAuthClient(o.Client).ForgetTokensAndRegistration(); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Signed out of %q. Run `claude mcp login %s` to authenticate again.\n", name, name)

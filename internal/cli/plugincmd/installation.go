@@ -73,7 +73,7 @@ func (c *command) listEntry(id string, e installation) pluginListEntry {
 	}
 	name, shop, _ := strings.Cut(id, "@")
 	if m, err := c.marketplaceNamed(shop); err == nil {
-		if p, ok := m.plugin(name); ok {
+		if p, ok := m.localPlugin(name); ok {
 			one.Folder, one.FolderVersion = p.folder, p.version
 		}
 	}
@@ -114,7 +114,7 @@ func (c *command) listPlugins() error {
 	return c.printf("%s", text.String())
 }
 
-func (c *command) findInstallationsOfPlugin(pluginNameOrID string) ([]pluginListEntry, error) {
+func (c *command) installationsOfPlugin(pluginNameOrID string) ([]pluginListEntry, error) {
 	list, err := c.installedPlugins()
 	list = slices.DeleteFunc(list, func(p pluginListEntry) bool { return !p.isNamed(pluginNameOrID) })
 	return slices.DeleteFunc(list, func(p pluginListEntry) bool { return p.ID != list[0].ID }), err
@@ -145,7 +145,7 @@ func (c *command) install(name string) error {
 		if err != nil {
 			continue // another marketplace may have the plugin
 		}
-		if p, ok := m.plugin(short); ok {
+		if p, ok := m.localPlugin(short); ok {
 			return c.installFrom(m, p)
 		}
 	}
@@ -158,7 +158,7 @@ func (c *command) install(name string) error {
 
 func (c *command) installFrom(m marketplace, p plugin) error {
 	id := p.Name + "@" + m.Name
-	present, err := c.findInstallationsOfPlugin(id)
+	present, err := c.installationsOfPlugin(id)
 	switch {
 	case err != nil:
 		return err
@@ -206,7 +206,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err
 	}
-	list, err := c.findInstallationsOfPlugin(name)
+	list, err := c.installationsOfPlugin(name)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (c *command) reportUpToDate(name string) error {
 	if err := c.checkScope(", managed"); err != nil {
 		return err
 	}
-	list, err := c.findInstallationsOfPlugin(name)
+	list, err := c.installationsOfPlugin(name)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (c *command) uninstall(name string) error {
 		return err
 	}
 	c.scope = cmp.Or(c.scope, scopeUser)
-	list, err := c.findInstallationsOfPlugin(name)
+	list, err := c.installationsOfPlugin(name)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func readMarketplace(dir string) (marketplace, error) {
 	return m, err
 }
 
-func (m marketplace) plugin(name string) (plugin, bool) {
+func (m marketplace) localPlugin(name string) (plugin, bool) {
 	i := slices.IndexFunc(m.Plugins, func(p plugin) bool { return p.Name == name })
 	if i < 0 {
 		return plugin{}, false
@@ -176,8 +176,8 @@ func (c *command) listMarketplaces() error {
 // builtinMarketplace is the name of the vendor's own marketplace, which is always configured. It needs a network.
 const builtinMarketplace = "anthropic-plugin-directory"
 
-// updateMarketplaces reads marketplaces again; an empty name means all of them.
-func (c *command) updateMarketplaces(name string) error {
+// refreshMarketplaceTimestamps reads marketplaces again; an empty name means all of them.
+func (c *command) refreshMarketplaceTimestamps(name string) error {
 	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *command) validateMarketplace(dir string) error {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
 	}
 	for i, p := range m.Plugins {
-		if found, ok := m.plugin(p.Name); ok {
+		if found, ok := m.localPlugin(p.Name); ok {
 			if problem, own := readManifest(manifestFile(found.folder), "plugin of a marketplace"); problem == "" {
 				warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
 			}

@@ -65,7 +65,7 @@ func marketplaceCommands() []subcommand {
 		{"add", longScopeFlag, "source", (*command).addMarketplace},
 		{"list", "--json", "", func(c *command, _ string) error { return c.listMarketplaces() }},
 		{"remove|rm", longScopeFlag, "name", (*command).removeMarketplace},
-		{"update", "", "[name]", (*command).updateMarketplaces},
+		{"update", "", "[name]", (*command).refreshMarketplaceTimestamps},
 	}
 }
 

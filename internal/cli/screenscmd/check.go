@@ -80,7 +80,7 @@ func judgeDetectorOnPages(ctx context.Context, detector *screenDetector, books [
 type detectorReplyToPage struct{ outputText, failureCause string }
 
 func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) checkVerdict {
-	v := checkVerdict{Page: p.NameWithTape(), Book: p.String(), State: p.State, Answer: a.outputText, Cause: a.failureCause}
+	v := checkVerdict{Page: p.TapeDotName(), Book: p.String(), State: p.State, Answer: a.outputText, Cause: a.failureCause}
 	right, _ := d.acceptedStatesForPage(p.State)
 	if a.failureCause == "" {
 		v.Meaning = d.stateForDetectorAnswer(a.outputText)
@@ -107,7 +107,7 @@ func (r *checkReport) addVerdict(v checkVerdict, p *book.Page) {
 
 func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
 	if d.Each == "lines" {
-		return askDetectorByLines(ctx, d, b, pages, environ)
+		return askDetectorByBase64Lines(ctx, d, b, pages, environ)
 	}
 	answers := make([]detectorReplyToPage, len(pages))
 	for i := range pages {
@@ -163,8 +163,8 @@ func runDetectorCommand(ctx context.Context, d *screenDetector, stdin []byte, en
 	return a, nil
 }
 
-// askDetectorByLines runs the detector once: for each screen, the detector reads a line of base64 and writes a line.
-func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
+// askDetectorByBase64Lines runs the detector once: for each screen, the detector reads a line of base64 and writes a line.
+func askDetectorByBase64Lines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
 	var all strings.Builder
 	for i := range pages {
 		text, err := pageInDetectorInputFormat(d, b, &pages[i])

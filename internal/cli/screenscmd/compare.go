@@ -240,7 +240,7 @@ type ListOrWriteScreenAnchors struct {
 // Run prints the anchors of a version, the texts by which programs recognize its screens. With --write, it computes them from
 // captured screens and writes them to a file.
 func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
-	known, err := book.LoadAnchors()
+	known, err := book.LoadAnchorsOldestFirst()
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	b, _ := book.Nearest(books, book.BookID{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
+	b, _ := book.NearestRendererAndSize(books, book.BookID{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
 	pages, err := b.Pages()
 	if err != nil {
 		return err

@@ -92,14 +92,14 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 const simulatedName = "simulated"
 
 // findClaude returns the claude whose screens are captured. For the simulated claude, the result has no path.
-func findClaude(ctx context.Context, s *process.System, path, self string) (suite.Program, error) {
+func findClaude(ctx context.Context, s *process.System, path, excludedPath string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(path, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
 	}
 	if path == simulatedName {
 		return suite.Program{Version: simulatedName}, nil
 	}
-	return suite.FindClaude(ctx, s, path, self)
+	return suite.FindClaude(ctx, s, path, excludedPath)
 }
 
 func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
@@ -111,7 +111,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	var problems diag.List
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".toml") {
-			t, err := capture.LoadTape(name)
+			t, err := capture.LoadEmbeddedTape(name)
 			if err != nil {
 				return nil, newExitError(exitBadInput, err)
 			}
@@ -247,7 +247,7 @@ func (c *List) Run(s *process.System) error {
 		return s.PrintIndentedJSON(all)
 	}
 	for i := range all {
-		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].NameWithTape(), all[i].State, all[i].BookID)
+		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].TapeDotName(), all[i].State, all[i].BookID)
 	}
 	return nil
 }

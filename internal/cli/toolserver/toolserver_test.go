@@ -67,7 +67,7 @@ func serve(t *testing.T, dir, method, params string) string {
 	t.Helper()
 	var out bytes.Buffer
 	err := toolserver.Serve(t.Context(), toolserver.Options{
-		CWD: dir, Environ: []string{"PATH=/usr/bin:/bin"}, Profile: claudecode.ProfileFor("2.1.330"),
+		CWD: dir, Environ: []string{"PATH=/usr/bin:/bin"}, Profile: claudecode.ProfileForExactVersion("2.1.330"),
 		In: strings.NewReader(fmt.Sprintf("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":%q,\"params\":%s}\n", method, params)), Out: &out,
 	})
 	if err != nil {

@@ -43,14 +43,14 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callAndBreakpointPages{hub: c.hub}
 	b.templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTime,
+		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTimeWithoutPause,
 		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isInputOfClaudelessCaller,
 	}).Parse(browsePageTemplates))
 	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
 		"/call/{id}":                          (*callAndBreakpointPages).pageOfRequestedCall,
 		"/callstack/{id}":                     (*callAndBreakpointPages).callStackPage,
-		"/breakpoint/{name}/history":          (*callAndBreakpointPages).historyPage,
-		"/breakpoint/{name}/history/{record}": (*callAndBreakpointPages).executionPage,
+		"/breakpoint/{name}/history":          (*callAndBreakpointPages).breakpointHistoryPage,
+		"/breakpoint/{name}/history/{record}": (*callAndBreakpointPages).historyRecordPage,
 		"/docs": func(*callAndBreakpointPages, *http.Request) (pageData, error) {
 			return pageData{name: "docs", Title: "API"}, nil
 		},
@@ -115,7 +115,7 @@ func hasSearchTextOfRequest(pageRequest *http.Request, searchedValue any) bool {
 
 const anyStatus = "all"
 
-func (b *callAndBreakpointPages) historyPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) breakpointHistoryPage(r *http.Request) (pageData, error) {
 	name, status := r.PathValue("name"), cmp.Or(r.URL.Query().Get("status"), anyStatus)
 	var entries []debug.HistoryEntry
 	for _, e := range b.hub.Records.BreakpointHistory(name, 0) {
@@ -132,7 +132,7 @@ func (b *callAndBreakpointPages) historyPage(r *http.Request) (pageData, error) 
 	}, nil
 }
 
-func (b *callAndBreakpointPages) executionPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) historyRecordPage(r *http.Request) (pageData, error) {
 	for _, e := range b.hub.Records.BreakpointHistory(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
 			return b.recordPage(e.CallData), nil
@@ -221,8 +221,8 @@ func formatTime(seconds any) string {
 	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
 }
 
-// formatRunTime returns how long a call ran, without its pause.
-func formatRunTime(r debug.Record) string {
+// formatRunTimeWithoutPause returns how long a call ran, without its pause.
+func formatRunTimeWithoutPause(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
 }
 

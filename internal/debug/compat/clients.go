@@ -83,7 +83,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 		return debug.CallStartResponse{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
 	in.Preferred = cmp.Or(in.Preferred, FormatDill)
-	if !in.Preferred.IsValid() {
+	if !in.Preferred.IsKnown() {
 		return debug.CallStartResponse{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
 	if err := c.storeCallItemsOrRequestResend(in.process().ProcessKey, in.targetAndArgumentItems()); err != nil {

@@ -150,8 +150,8 @@ const (
 	FormatJSON ItemSerializationFormat = "json" // data is the JSON text itself
 )
 
-// IsValid reports whether f is a known format.
-func (f ItemSerializationFormat) IsValid() bool { return f == FormatDill || f == FormatJSON }
+// IsKnown reports whether f is a known format.
+func (f ItemSerializationFormat) IsKnown() bool { return f == FormatDill || f == FormatJSON }
 
 // Item is one value in a request or response. CID is the hash of its bytes, which are a pickle or JSON; they are stored
 // unchanged and never executed. Data is missing if the receiver already has the bytes.
@@ -178,7 +178,7 @@ func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return debug.NewError(debug.CodeInvalidPayload, "an item has no `cid`")
 	}
-	if it.Format != "" && !it.Format.IsValid() {
+	if it.Format != "" && !it.Format.IsKnown() {
 		return debug.NewError("invalid_serialization_format", fmt.Sprintf("unknown serialization_format %q", it.Format))
 	}
 	if it.Data == nil {
@@ -259,7 +259,7 @@ func ItemDisplayJSON(store *cas.Store, item Item) json.RawMessage {
 		}
 		return encodeJSONOrFormatAsString(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
-	return PrettyPickle(v)
+	return PickleDisplayJSON(v)
 }
 
 // ItemDisplayText returns [ItemDisplayJSON] as text: JSON stays unchanged; any other representation loses its quotes.
@@ -272,8 +272,8 @@ func ItemDisplayText(store *cas.Store, item Item) string {
 	return string(pretty)
 }
 
-// PrettyPickle returns a parsed Python pickle as JSON for display; see [ItemDisplayJSON].
-func PrettyPickle(v any) json.RawMessage {
+// PickleDisplayJSON returns a parsed Python pickle as JSON for display; see [ItemDisplayJSON].
+func PickleDisplayJSON(v any) json.RawMessage {
 	if o, ok := v.(*pickle.Object); ok {
 		g, ok := o.Callee.(*pickle.Global)
 		switch args, _ := o.Args.(*pickle.Tuple); {

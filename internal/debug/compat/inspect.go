@@ -34,7 +34,7 @@ type Inspection struct {
 // Inspect describes stored bytes: JSON, a pickle, or other data.
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
-	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
+	if v, err := plainjson.DecodeFirstValue(data); json.Valid(data) && err == nil {
 		in.Type, in.Repr = jsonTypeName(v), truncateText(string(data), maxReprBytes)
 		in.Attributes = jsonMembers(v, 1)
 		return in

@@ -146,7 +146,7 @@ func FuzzInspect(f *testing.F) {
 func TestFormatDuration(t *testing.T) {
 	var r debug.Record
 	r.StartedAt, r.CompletedAt, r.PausedSeconds = 100, 110.5, 10
-	if got := formatRunTime(r); got != "500 ms" {
+	if got := formatRunTimeWithoutPause(r); got != "500 ms" {
 		t.Errorf("a call of half a second, paused for ten: %s", got)
 	}
 }

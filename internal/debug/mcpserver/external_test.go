@@ -71,7 +71,7 @@ func TestExternal(t *testing.T) {
 	expect(t, ask(t, c, "external_read_resource", `{"server":"face"}`), `{"error":"missing_parameter","parameter":"uri"}`) // S87
 	expect(t, ask(t, c, "external_read_resource", `{"uri":"x://y"}`), `{"error":"missing_parameter","parameter":"server"}`)
 
-	if err := manager.Disconnect(t.Context(), "face"); err != nil {
+	if err := manager.DisconnectKeepingConfig(t.Context(), "face"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, ask(t, c, "external_call_tool", `{"tool":"face/breakpoint_add"}`), `{"error":"server_not_connected","server":"face"}`)

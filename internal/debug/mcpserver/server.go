@@ -240,7 +240,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 	if i < 0 {
 		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
-	args, err := s.tools[i].parseArguments(in.Arguments)
+	args, err := s.tools[i].parseKnownArguments(in.Arguments)
 	if err != nil {
 		return c.toolResult(nil, err)
 	}
@@ -362,7 +362,7 @@ func listTools(_ context.Context, m *debug.ServerManager, a checkedArguments) (a
 }
 
 func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
-	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
+	result, err := m.CallAndRecord(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
 		return nil, err
 	}

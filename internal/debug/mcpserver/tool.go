@@ -51,7 +51,7 @@ func argument[T any](a checkedArguments, name string) *T {
 	return v
 }
 
-func (t debuggerTool) parseArguments(raw json.RawMessage) (checkedArguments, error) {
+func (t debuggerTool) parseKnownArguments(raw json.RawMessage) (checkedArguments, error) {
 	var schema plainjson.Schema
 	if err := json.Unmarshal(t.InputSchema, &schema); err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []apiRoute {
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*restAPI).handleListExternalServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: handlerWithDecodedBody((*restAPI).handleConnectServer)},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *restAPI, r *http.Request) (any, error) {
-			return compat.SuccessFields("name", r.PathValue("name")), a.External.Disconnect(r.Context(), r.PathValue("name"))
+			return compat.SuccessFields("name", r.PathValue("name")), a.External.DisconnectKeepingConfig(r.Context(), r.PathValue("name"))
 		}},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*restAPI).handleReconnectServer},
 		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*restAPI).handleListExternalTools},
@@ -216,7 +216,7 @@ func (a *restAPI) handleCallExternalTool(r *http.Request, in toolCallRequest) (a
 	if string(in.Arguments) == "null" {
 		in.Arguments = nil
 	}
-	result, err := a.External.Call(r.Context(), in.Tool, in.Arguments)
+	result, err := a.External.CallAndRecord(r.Context(), in.Tool, in.Arguments)
 	return jsonFields{"result": result}, err
 }
 

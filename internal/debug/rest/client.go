@@ -82,7 +82,7 @@ func (e *DebuggerLostError) Unwrap() error { return e.Err }
 
 // Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger responds.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
-	if err := c.sendRequest(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
+	if err := c.sendRequestOnce(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
 		return err
 	}
 	for _, t := range tools {
@@ -91,7 +91,7 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 			return err
 		}
 		in := jsonFields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
-		if err := c.sendRequest(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
+		if err := c.sendRequestOnce(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
 			return fmt.Errorf("registering %s: %w", t.Name, err)
 		}
 	}
@@ -114,7 +114,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	}
 	var a callReportReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
-	err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
+	err := c.sendRequestOnce(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": call.Input, "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)
@@ -150,7 +150,7 @@ func (c *Client) reportOutcomeAndAwaitDecision(ctx context.Context, in map[strin
 		in["result"] = o.Result
 	}
 	var a callReportReply
-	if err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
+	if err := c.sendRequestOnce(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
 		return debug.Decision{}, err
 	}
 	if a.Action != "poll" {
@@ -169,7 +169,7 @@ func (c *Client) pollUntilDecision(ctx context.Context, pollURL string) (debug.D
 		if ctx.Err() != nil {
 			abandonCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
 			defer cancel()
-			_ = c.sendRequest(abandonCtx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
+			_ = c.sendRequestOnce(abandonCtx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 			return debug.Decision{}, ctx.Err()
 		}
 		var refused *debug.Error
@@ -203,7 +203,7 @@ func (c *Client) pollDecisionOnce(ctx context.Context, pollURL string) (decision
 		Status string              `json:"status"`
 		Action *debug.WireDecision `json:"action"`
 	}
-	if err := c.sendRequest(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
+	if err := c.sendRequestOnce(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
 		return nil, err
 	}
 	if out.Status != "ready" || out.Action == nil {
@@ -230,8 +230,8 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 	return debug.Decision{}, &DebuggerLostError{URL: c.baseURL, Err: err}
 }
 
-// sendRequest makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
-func (c *Client) sendRequest(ctx context.Context, method, path string, in, out any) error {
+// sendRequestOnce makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
+func (c *Client) sendRequestOnce(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
 	if c.lastRequestFailed.Load() {
 		limit = unreachableRequestTimeout

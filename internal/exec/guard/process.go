@@ -84,7 +84,7 @@ func (p process) isOrDescendsFromRealClaude(ownFiles ClaudelessFiles) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
-			if named := i < 2 && filepath.Base(word) == "claude" || IsRealCLIPath(word); named && !ownFiles.isSimulatorOrShim(word) && !ownFiles.isSimulatorOrShim(exe) {
+			if named := i < 2 && filepath.Base(word) == "claude" || IsInRealCLIInstallation(word); named && !ownFiles.isSimulatorOrShim(word) && !ownFiles.isSimulatorOrShim(exe) {
 				return true
 			}
 		}

@@ -42,7 +42,7 @@ func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string,
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if ownFiles.isSimulatorOrShim(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(ownFiles, script) {
+	if ownFiles.isSimulatorOrShim(words[1+at]) || !isRealCLIProgramName(filepath.Base(script)) || !p.isRealCLIFile(ownFiles, script) {
 		return ""
 	}
 	return script
@@ -71,8 +71,8 @@ func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles
 	return ""
 }
 
-// isCLIProgram reports whether a file name belongs to a program of the real CLI, such as cli.js, and not to a helper script.
-func isCLIProgram(name string) bool {
+// isRealCLIProgramName reports whether a file name belongs to a program of the real CLI, such as cli.js, and not to a helper script.
+func isRealCLIProgramName(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
@@ -82,7 +82,7 @@ func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) 
 	if known {
 		return is
 	}
-	placed := IsRealCLIPath(file) && !strings.Contains(file, "/vendor/")
+	placed := IsInRealCLIInstallation(file) && !strings.Contains(file, "/vendor/")
 	is = !ownFiles.isSimulatorOrShim(file) && (placed && !isClaudelessBinary(file) || hasRealCLISignature(file))
 	if p.isRealCLIByPath == nil {
 		p.isRealCLIByPath = map[string]bool{}
@@ -170,8 +170,8 @@ func isAnthropicAddr(addr string) bool {
 	})
 }
 
-// IsRealCLIPath reports whether a file is part of the real CLI, judged by its path.
-func IsRealCLIPath(path string) bool {
+// IsInRealCLIInstallation reports whether a file is part of the real CLI, judged by its path.
+func IsInRealCLIInstallation(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
 		strings.Contains(path, "/claude_agent_sdk/_bundled/")

@@ -25,7 +25,7 @@ type Proxy struct {
 }
 
 // ParseUpstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
-func ParseUpstream(value string) (u *url.URL, ok bool) {
+func ParseUpstream(value string) (u *url.URL, isNoneOrHTTP bool) {
 	if value == "" {
 		return nil, true
 	}

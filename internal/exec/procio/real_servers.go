@@ -120,7 +120,7 @@ func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time
 	caches, sessions := map[string]bool{}, map[string]bool{}
 	for e, err := range journal.Read(file) {
 		switch {
-		case errors.Is(err, journal.ErrIncompleteLine):
+		case errors.Is(err, journal.ErrNotAJournalLine):
 		case err != nil:
 			return nil, err
 		case e.Start != nil && e.Start.LogCache != "":

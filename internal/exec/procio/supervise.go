@@ -298,11 +298,11 @@ func processName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// RunRealClaude records the start of the real claude in the journal and runs it with the command line argv. Normally the real
-// claude replaces this process, so that RunRealClaude does not return. This process stays the parent of claude, and returns its
+// ExecRealClaude records the start of the real claude in the journal and runs it with the command line argv. Normally the real
+// claude replaces this process, so that ExecRealClaude does not return. This process stays the parent of claude, and returns its
 // exit code, in four cases: a fault changes claude's output, signals or exit; the exit must be recorded
 // (FaultStayParentToRecordExit); claude will probably refuse the command line; the system cannot replace a process.
-func RunRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+func ExecRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
 		return 0, fmt.Errorf("cannot start the real claude: no command was given, or the fault %q is unknown", fault)
@@ -376,7 +376,7 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 }
 
 // forwardSignalsAndStopGroup forwards signals to the child until it exits, and then kills the rest of its process group.
-func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) proc.Exit {
+func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) (childExit proc.Exit) {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
 			a.SignalGroup(sig)
@@ -406,16 +406,16 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	copied := make(chan struct{})
 	go func() { // returns when all writers have closed the pipe
 		defer close(copied)
-		_ = copyLineByLine(inner.Stdout, from) // the reader does not read the rest
+		_ = copyJSONLineByLine(inner.Stdout, from) // the reader does not read the rest
 	}()
 	exit := forwardSignalsAndStopGroup(a, inner)
 	<-copied
 	return e.ApplyFaultAndRecordExit(exit.Code, ""), nil
 }
 
-// copyLineByLine copies each JSON line with its own write, and other output with a single write, because the wrapper examines the
+// copyJSONLineByLine copies each JSON line with its own write, and other output with a single write, because the wrapper examines the
 // bytes of one write at a time.
-func copyLineByLine(to io.Writer, from io.Reader) error {
+func copyJSONLineByLine(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)
 	for {

@@ -94,13 +94,13 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-func selectFaults(names []string) ([]procio.Fault, error) {
+func selectFaults(namesOrAll []string) ([]procio.Fault, error) {
 	all := procio.AllFaults()
-	if slices.Contains(names, "all") {
+	if slices.Contains(namesOrAll, "all") {
 		return all, nil
 	}
 	var list []procio.Fault
-	for _, name := range names {
+	for _, name := range namesOrAll {
 		f := procio.FaultByName(name)
 		if f == nil {
 			var known []string
@@ -152,7 +152,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 		t.err = errors.Join(t.err, ctx.Err())
 		c.Kill()
 	}
-	waitAndKillProcesses(c.findLeftoverProcesses(r.Setup.RunID), 0)
+	killAfterGrace(c.findLeftoverProcesses(r.Setup.RunID), 0)
 	exit := c.Exit()
 	t.cpu = c.CPU()
 	c.StopGroup(0)
@@ -236,12 +236,12 @@ func KillLeftovers(runID string, in *verdict.Input) {
 		p.sendSignalUnlessExited(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
-	waitAndKillProcesses(left, leftoverGrace)
+	killAfterGrace(left, leftoverGrace)
 	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// waitAndKillProcesses waits up to grace for processes that were signalled, and kills the rest.
-func waitAndKillProcesses(processes []leftoverProcess, grace time.Duration) {
+// killAfterGrace waits up to grace for processes that were signalled, and kills the rest.
+func killAfterGrace(processes []leftoverProcess, grace time.Duration) {
 	waitForExit(processes, grace)
 	for _, p := range processes {
 		if !guard.HasEnded(p.pid) {

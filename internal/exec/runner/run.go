@@ -110,7 +110,7 @@ func (r *preparedRun) createConfigAndShims() error {
 		}
 	}
 	if r.Setup.Real.Path != "" {
-		if err := r.prepareRunOfRealClaude(); err != nil {
+		if err := r.prepareRealClaudeMCPConfig(); err != nil {
 			return err
 		}
 	}
@@ -261,9 +261,9 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 
 func (r *preparedRun) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareRunOfRealClaude prepares the run for a real claude. It writes the MCP servers of the scenario to a
+// prepareRealClaudeMCPConfig prepares the run for a real claude. It writes the MCP servers of the scenario to a
 // configuration file. If an exit code is expected, this binary will stay the parent of claude to record the code.
-func (r *preparedRun) prepareRunOfRealClaude() error {
+func (r *preparedRun) prepareRealClaudeMCPConfig() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")
 	}
@@ -342,7 +342,7 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 func (r *preparedRun) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
-		if err := r.startAsChildWithSyscallWatching(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
+		if err := r.startSyscallWatchedChild(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
 	}
@@ -356,16 +356,16 @@ func (r *preparedRun) startInSharedNetworkWatchingForRealClaude(ctx context.Cont
 
 func (r *preparedRun) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
-	err := r.startAsChildWithSyscallWatching(ctx, c, o)
+	err := r.startSyscallWatchedChild(ctx, c, o)
 	if errors.Is(err, errStrictGuardFailed) {
 		return fmt.Errorf("%w; use --guard=path instead", err)
 	}
 	return err
 }
 
-// startAsChildWithSyscallWatching starts this binary as a child. The child sends a descriptor with
+// startSyscallWatchedChild starts this binary as a child. The child sends a descriptor with
 // which its system calls can be watched, and then becomes the command.
-func (r *preparedRun) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {
 		return err

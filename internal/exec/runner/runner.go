@@ -103,7 +103,7 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 		p.sendSignalUnlessExited(syscall.SIGTERM)
 	}
 	c.StopGroup(leftoverGrace)
-	waitAndKillProcesses(left, leftoverGrace)
+	killAfterGrace(left, leftoverGrace)
 	c.close()
 	return exit, left, nil, nil // the deferred function sets screens
 }

@@ -130,7 +130,7 @@ func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
-		copyFile(s.Executable, exe),
+		copyExecutable(s.Executable, exe),
 		os.WriteFile(filepath.Join(dir, WindowsShimSettingsFileName), []byte(s.windowsShimSettingsText()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
@@ -156,7 +156,7 @@ func (s ClaudeSetup) windowsShimSettingsText() string {
 // WindowsShimSettingsFileName is the file, next to a shim, with the settings of a shim that is a copy of this binary.
 const WindowsShimSettingsFileName = "claude.env"
 
-func copyFile(from, to string) error {
+func copyExecutable(from, to string) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func namesOfLinksToRealCLIIn(dir, ownExecutable string) []string {
 		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownExecutable && guard.IsRealCLIPath(target) {
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownExecutable && guard.IsInRealCLIInstallation(target) {
 			names = append(names, e.Name())
 		}
 	}

@@ -104,7 +104,7 @@ func (in *Input) readJournal(name string) error {
 	first, torn, whole, sum, repeated := len(in.Entries), 0, 0, sha256.New(), map[int]bool{}
 	for e, err := range journal.Read(io.TeeReader(file, sum)) {
 		switch {
-		case errors.Is(err, journal.ErrIncompleteLine):
+		case errors.Is(err, journal.ErrNotAJournalLine):
 			torn++
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
@@ -116,7 +116,7 @@ func (in *Input) readJournal(name string) error {
 		}
 	}
 	if whole == 0 && torn > 0 {
-		return fmt.Errorf("%s: %w", name, journal.ErrIncompleteLine)
+		return fmt.Errorf("%s: %w", name, journal.ErrNotAJournalLine)
 	}
 	if digest := [sha256.Size]byte(sum.Sum(nil)); slices.Contains(in.digests, digest) {
 		in.Entries = in.Entries[:first]

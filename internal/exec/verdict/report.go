@@ -180,7 +180,7 @@ func (f Finding) String() string {
 	if advice != "" {
 		advice = " (" + advice + ")"
 	}
-	return fileAndLine(f.File, f.Line) + f.ID + ": " + f.Text + advice
+	return positionPrefix(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
 // ExpectationsAndFindingsAsJournalLines returns the verdict as journal lines. Parts that were not checked are omitted.
@@ -268,7 +268,7 @@ func findingsOfWrongAPIUsage(journalEntries []journal.Entry) []Finding {
 	return found
 }
 
-func fileAndLine(file string, line int) string {
+func positionPrefix(file string, line int) string {
 	switch {
 	case file == "":
 		return ""

@@ -21,7 +21,7 @@ const AnswerPlaceholder = "write the answer here"
 
 // TOMLRuleWithPlaceholderAnswer returns a rule, in TOML, that matches a prompt.
 func TOMLRuleWithPlaceholderAnswer(prompt string) string {
-	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
+	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.BasicString(prompt), tomltext.BasicString(AnswerPlaceholder))
 }
 
 // WriteMissingRules adds a rule for each prompt to a scenario file atomically. If a prompt would still match no rule,

@@ -52,7 +52,7 @@ func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
-		if slices.ContainsFunc(l.findings, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
+		if slices.ContainsFunc(l.findings, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAtLine(f.File, f.Line) == rule }) {
 			continue
 		}
 		f := Finding{
@@ -60,7 +60,7 @@ func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 			Advice: "send a prompt that this rule matches, or remove the rule",
 		}
 		for _, w := range warnings {
-			if strings.HasPrefix(w.Message, scenarios.NeverAnswersMessage) && l.input.Scenario.RuleAt(w.Pos.File, w.Pos.Line) == rule {
+			if strings.HasPrefix(w.Message, scenarios.NeverAnswersMessage) && l.input.Scenario.RuleAtLine(w.Pos.File, w.Pos.Line) == rule {
 				f.Advice = w.Message
 			}
 		}
@@ -296,8 +296,8 @@ func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingT
 	return &remainingTurnsOfRule{ruleIndex: ruleIndex, nextTurnIndex: firstTurnIndex, turnPositions: turns}
 }
 
-// addFindingsOfEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
-func (l *findingCollector) addFindingsOfEarlyEnd(p *journaledProcess) {
+// addFindingsOfEndBySignal adds finding S05 for a process that was killed by a signal before the script was finished.
+func (l *findingCollector) addFindingsOfEndBySignal(p *journaledProcess) {
 	signal, code := p.endSignal()
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
@@ -308,7 +308,7 @@ func (l *findingCollector) addFindingsOfEarlyEnd(p *journaledProcess) {
 	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.mayHaveSucceededWithoutRecordedResult(p) {
 		return
 	}
-	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
+	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailureOrFault(rule.Rule)) {
 		return
 	}
 	f := p.withProcessIDAndTime(Finding{

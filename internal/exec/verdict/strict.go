@@ -18,10 +18,10 @@ func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journa
 		l.findings = append(l.findings, NoRunsFinding())
 	}
 	for _, p := range processes {
-		l.addFindingsOfProblemsBeforeFirstPrompt(p)
+		l.addFindingsOfWrongInvocation(p)
 		l.addFindingsOfPromptsWithoutMatchingRule(p)
 		l.addFindingsOfScriptedCallsThatCannotRun(p)
-		l.addFindingsOfEarlyEnd(p)
+		l.addFindingsOfEndBySignal(p)
 	}
 	l.addFindingsOfAPIPromptsWithoutMatchingRule()
 	l.addFindingsOfAPICallsThatCannotRun()
@@ -95,8 +95,8 @@ func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
 	}
 }
 
-// addFindingsOfProblemsBeforeFirstPrompt adds findings S01, S07 and S08: problems before the first prompt.
-func (l *findingCollector) addFindingsOfProblemsBeforeFirstPrompt(p *journaledProcess) {
+// addFindingsOfWrongInvocation adds findings S01, S07 and S08: problems before the first prompt.
+func (l *findingCollector) addFindingsOfWrongInvocation(p *journaledProcess) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.addFinding(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")

@@ -58,9 +58,9 @@ func (r *Report) writeText(w io.Writer) error {
 		switch {
 		case !x.Met:
 			unmet++
-			line("%sunmet: %s%s", fileAndLine(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
+			line("%sunmet: %s%s", positionPrefix(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
 		case x.Got != "":
-			line("%snote: %s%s", fileAndLine(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
+			line("%snote: %s%s", positionPrefix(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
 		}
 	}
 	errors, unused := 0, 0
@@ -73,7 +73,7 @@ func (r *Report) writeText(w io.Writer) error {
 				continue
 			}
 		}
-		line("%s%s %s: %s%s", fileAndLine(f.File, f.Line), f.Level, f.ID, f.Text, processIDInParentheses(f.PID))
+		line("%s%s %s: %s%s", positionPrefix(f.File, f.Line), f.Level, f.ID, f.Text, processIDInParentheses(f.PID))
 		for advice := range strings.Lines(f.Advice) {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
@@ -149,8 +149,8 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	for _, x := range r.Expectations {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
-			c.Failure = &junit.Failure{Message: x.Text + commaButActualOutcomeSuffix(x.Got), Type: "expectation", Text: fileAndLine(x.File, x.Line) + x.Text + commaButActualOutcomeSuffix(x.Got)}
-			c.Out = &junit.OutputText{Text: r.processSummary()}
+			c.Failure = &junit.Failure{Message: x.Text + commaButActualOutcomeSuffix(x.Got), Type: "expectation", Text: positionPrefix(x.File, x.Line) + x.Text + commaButActualOutcomeSuffix(x.Got)}
+			c.Out = &junit.OutputText{Text: r.runDetails()}
 		}
 		s.Cases = append(s.Cases, c)
 	}
@@ -160,8 +160,8 @@ func (r *Report) writeJUnit(w io.Writer) error {
 		}
 		s.Cases = append(s.Cases, junit.Case{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
-			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: fileAndLine(f.File, f.Line) + f.Text + processIDInParentheses(f.PID) + "\n" + f.Advice},
-			Out:     &junit.OutputText{Text: r.processSummary()},
+			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: positionPrefix(f.File, f.Line) + f.Text + processIDInParentheses(f.PID) + "\n" + f.Advice},
+			Out:     &junit.OutputText{Text: r.runDetails()},
 		})
 	}
 	for _, f := range r.Faults {
@@ -186,7 +186,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	return s.Write(w)
 }
 
-func (r *Report) processSummary() string {
+func (r *Report) runDetails() string {
 	var b strings.Builder
 	for _, p := range r.Runs {
 		fmt.Fprintf(&b, "process %d: %s\n", p.PID, strings.Join(p.Argv, " "))
@@ -248,7 +248,7 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 			if !x.Met {
 				met = "**no**"
 			}
-			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", fileAndLine(x.File, x.Line), escapeCell(x.Text), met, escapeCell(x.Got))
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", positionPrefix(x.File, x.Line), escapeCell(x.Text), met, escapeCell(x.Got))
 		}
 		b.WriteString("\n")
 	}

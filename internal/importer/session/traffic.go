@@ -210,7 +210,7 @@ type journalReader struct {
 func (r *journalReader) parseLine(at Place, journalLine []byte) error {
 	for e, err := range journal.Read(bytes.NewReader(journalLine)) {
 		if err != nil {
-			return journal.ErrIncompleteLine
+			return journal.ErrNotAJournalLine
 		}
 		if e.Run != nil {
 			r.mode[e.PID], r.cwd[e.PID] = e.Run.PermissionMode, e.Run.CWD

@@ -60,7 +60,7 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := g.Scenario("/c", "/h")
+	model, err := g.ScenarioJSON("/c", "/h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestMessages_A11(t *testing.T) {
 	if problems != "" {
 		t.Fatal(problems)
 	}
-	model, err := files[0].Groups[0].Scenario("/c", "/h")
+	model, err := files[0].Groups[0].ScenarioJSON("/c", "/h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		for _, file := range files {
 			for _, g := range file.Groups {
-				if _, err := g.Scenario("/c", "/h"); err != nil {
+				if _, err := g.ScenarioJSON("/c", "/h"); err != nil {
 					t.Error(err)
 				}
 			}

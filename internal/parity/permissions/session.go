@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// SessionAsParityCase returns the session of the group as a case. scenarioFile is the file with [CallGroup.Scenario]; cwd and
+// SessionAsParityCase returns the session of the group as a case. scenarioFile is the file with [CallGroup.ScenarioJSON]; cwd and
 // home are the directories of the session. Permissions of Bash commands are decided, but the commands do not run.
 func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
@@ -45,8 +45,8 @@ func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity
 // callsPerMessage is the number of calls in one message of the model. Each message needs a request, which takes time.
 const callsPerMessage = 40
 
-// Scenario returns a scenario, as JSON, in which the model makes all calls in order, several in each message.
-func (g *CallGroup) Scenario(cwd, home string) ([]byte, error) {
+// ScenarioJSON returns a scenario, as JSON, in which the model makes all calls in order, several in each message.
+func (g *CallGroup) ScenarioJSON(cwd, home string) ([]byte, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	type call struct {
 		Tool  string          `json:"tool"`

@@ -171,7 +171,7 @@ func (p *caseRunOfProgram) collectResults() (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.collectFiles(), p.readSessionFilesIntoRecording())
+	return errors.Join(p.collectWorkingDirFiles(), p.readSessionFilesIntoRecording())
 }
 
 // readJSONLines returns the lines of a file, which may be missing.
@@ -189,7 +189,7 @@ func readJSONLines(name string) []json.RawMessage {
 	return all
 }
 
-func (p *caseRunOfProgram) collectFiles() error {
+func (p *caseRunOfProgram) collectWorkingDirFiles() error {
 	p.recording.Files = map[string]string{}
 	root := p.path("cwd")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

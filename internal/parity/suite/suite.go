@@ -331,7 +331,7 @@ func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup)
 		if err != nil {
 			return nil, err
 		}
-		model, err := g.Scenario(cwd, home)
+		model, err := g.ScenarioJSON(cwd, home)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func (e *Entry) describe() string {
 	case e.Prompt != nil:
 		return truncate(e.Prompt.Prompt)
 	case e.Match != nil:
-		return cmp.Or(e.Match.Rule, "no rule") + location(e.Match.File, e.Match.Line)
+		return cmp.Or(e.Match.Rule, "no rule") + indentedFileAndLine(e.Match.File, e.Match.Line)
 	case e.Model != nil:
 		return truncate(string(e.Model.Blocks))
 	case e.Permission != nil:
@@ -70,7 +70,7 @@ func (e *Entry) describeLessCommonKinds() string {
 	case e.Warning != nil:
 		return e.Warning.Text
 	case e.Unplayed != nil:
-		return e.Unplayed.Text + location(e.Unplayed.File, e.Unplayed.Line)
+		return e.Unplayed.Text + indentedFileAndLine(e.Unplayed.File, e.Unplayed.Line)
 	case e.Screen != nil:
 		return e.Screen.State + "/" + e.Screen.Kind + " " + e.Screen.Answer + ": " + truncate(e.Screen.Option)
 	case e.Telemetry != nil:
@@ -82,7 +82,7 @@ func (e *Entry) describeLessCommonKinds() string {
 		if e.Expectation.Met {
 			met = "met: "
 		}
-		return met + e.Expectation.Text + location(e.Expectation.File, e.Expectation.Line)
+		return met + e.Expectation.Text + indentedFileAndLine(e.Expectation.File, e.Expectation.Line)
 	case e.Finding != nil:
 		return e.Finding.Level + " " + e.Finding.ID + ": " + e.Finding.Text
 	case e.Context != nil:
@@ -123,7 +123,7 @@ func (q Request) describe() string {
 	if q.Attempt > 1 {
 		asked += fmt.Sprintf(", attempt %d", q.Attempt)
 	}
-	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, location(q.File, q.Line))
+	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, indentedFileAndLine(q.File, q.Line))
 	if odd := strings.Join(append(q.Findings, q.Error), " "); odd != "" {
 		came += "  " + truncate(odd)
 	}
@@ -139,7 +139,7 @@ func truncate(s string) string {
 	return s
 }
 
-func location(file string, line int) string {
+func indentedFileAndLine(file string, line int) string {
 	if file == "" {
 		return ""
 	}

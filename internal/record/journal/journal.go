@@ -173,8 +173,8 @@ func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 }
 
 // removeBytesIfAtFileEnd removes the byteCount bytes before endOfBytes if they are at the end of a regular file.
-// needsNoRetry is false if other bytes follow them.
-func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (needsNoRetry bool, err error) {
+// isDoneOrNotRegular is false if other bytes follow them.
+func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (isDoneOrNotRegular bool, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return true, err

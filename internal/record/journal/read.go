@@ -100,8 +100,8 @@ type Entry struct {
 // maxLineBytes bounds the length of a line, which may contain a long tool result.
 const maxLineBytes = 256 << 20
 
-// ErrIncompleteLine means that a line is incomplete: the process that wrote it died, or the file is not a journal.
-var ErrIncompleteLine = errors.New("not a complete journal line: expected one JSON object")
+// ErrNotAJournalLine means that a line is incomplete: the process that wrote it died, or the file is not a journal.
+var ErrNotAJournalLine = errors.New("not a complete journal line: expected one JSON object")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it yields an error with a zero
 // entry and continues. Lines of unknown types have only a head.
@@ -131,7 +131,7 @@ func parseEntry(line []byte) (Entry, error) {
 	var e Entry
 	rest, ok := e.parseHeadInPlace(line)
 	if !ok && (json.Unmarshal(line, &e.LineHead) != nil || e.Type == "") {
-		return Entry{}, ErrIncompleteLine
+		return Entry{}, ErrNotAJournalLine
 	}
 	if ok {
 		line = rest
@@ -140,13 +140,13 @@ func parseEntry(line []byte) (Entry, error) {
 	body := e.allocateBody()
 	if body == nil {
 		if !json.Valid(line) {
-			return Entry{}, ErrIncompleteLine
+			return Entry{}, ErrNotAJournalLine
 		}
 		return e, nil
 	}
 	if err := json.Unmarshal(line, body); err != nil {
 		if !json.Valid(line) {
-			return Entry{}, ErrIncompleteLine
+			return Entry{}, ErrNotAJournalLine
 		}
 		return Entry{}, fmt.Errorf("invalid journal line of type %s: %w", e.Type, err)
 	}

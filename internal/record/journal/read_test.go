@@ -26,7 +26,7 @@ func TestRead(t *testing.T) {
 			switch {
 			case err == nil:
 				got = strings.Join([]string{e.Type, map[bool]string{true: "7", false: "?"}[e.PID == 7], e.SessionID}, " ")
-			case strings.Contains(err.Error(), journal.ErrIncompleteLine.Error()):
+			case strings.Contains(err.Error(), journal.ErrNotAJournalLine.Error()):
 				got = "torn"
 			default:
 				got = err.Error()

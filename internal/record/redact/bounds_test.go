@@ -279,9 +279,9 @@ func TestGates(t *testing.T) {
 		{"with a dot", precheckLongWordAfterKeyword, "", "s.", strings.Repeat(".", 23), false},
 		{"with another letter", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("é", 23), false},
 
-		{"capitals", precheckUpperCaseName, "", "PASS", "=abcde1", true},
-		{"capitals up to Z", precheckUpperCaseName, "", "ZASS", "=abcde1", true},
-		{"small letters", precheckUpperCaseName, "", "aass", "=abcde1", false},
+		{"capitals", precheckUpperCaseNameWithDigitValue, "", "PASS", "=abcde1", true},
+		{"capitals up to Z", precheckUpperCaseNameWithDigitValue, "", "ZASS", "=abcde1", true},
+		{"small letters", precheckUpperCaseNameWithDigitValue, "", "aass", "=abcde1", false},
 	} {
 		text := tt.before + tt.word + tt.rest
 		if got := tt.precheck.canRuleMatchAround(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {

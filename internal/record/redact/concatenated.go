@@ -102,9 +102,9 @@ var privateKeyEdgePatterns = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// FilterLine handles the next line of a text. It returns the part of the line that is not inside a private key from an
+// LinePartOutsideKey handles the next line of a text. It returns the part of the line that is not inside a private key from an
 // earlier line. shown is false if the whole line is inside such a key.
-func (l *PrivateKeyFilter) FilterLine(line string) (text string, shown bool) {
+func (l *PrivateKeyFilter) LinePartOutsideKey(line string) (text string, shown bool) {
 	begin, end := privateKeyEdgePatterns()[0], privateKeyEdgePatterns()[1]
 	if l.inKey {
 		at := end.FindStringIndex(line)

@@ -146,7 +146,7 @@ func TestAddresses(t *testing.T) {
 		"10.0.0.1 and 127.0.0.1, too": "10.0.0.1",
 	} {
 		var got strings.Builder
-		for _, f := range findIPv4Addresses(text) {
+		for _, f := range findUnicastNonLoopbackIPv4(text) {
 			got.WriteString(text[f.Start:f.End])
 		}
 		if got.String() != want {

@@ -4,7 +4,7 @@ package redact
 
 // The rule set of gitleaks, Copyright (c) 2019 Zachary Rice, used under the MIT License: permission to use, copy,
 // modify and distribute is granted provided that this notice is kept; the software is provided as is, without warranty.
-var maintained = [...]rule{
+var gitleaksRules = [...]rule{
 	{id: "1password-secret-key", expr: "\\bA3-[A-Z0-9]{6}-(?:(?:[A-Z0-9]{11})|(?:[A-Z0-9]{6}-[A-Z0-9]{5}))-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\\b", keywords: "a3-", entropy: 3.8, group: 0},
 	{id: "1password-service-account-token", expr: "ops_eyJ[a-zA-Z0-9+/]{250,}={0,3}", keywords: "ops_", entropy: 4, group: 0},
 	{id: "adafruit-api-key", expr: "(?i)[\\w.-]{0,50}?(?:adafruit)(?:[ \\t\\w.-]{0,20})[\\s'\"]{0,3}(?:=|>|:{1,3}=|\\|\\||:|=>|\\?=|,)[\\x60'\"\\s=]{0,5}([a-z0-9_-]{32})(?:[\\x60'\"\\s;]|\\\\[nr]|$)", keywords: "adafruit", entropy: 0, group: 0},

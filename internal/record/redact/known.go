@@ -87,15 +87,15 @@ func newKnownValues(environ, values []string) knownValues {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
-			k.addValue(value, upperSnakeCase(name))
+			k.addPlainURLAndBase64Forms(value, upperSnakeCase(name))
 		}
 		if u, err := url.Parse(value); err == nil {
 			password, _ := u.User.Password()
-			k.addValue(password, upperSnakeCase(name))
+			k.addPlainURLAndBase64Forms(password, upperSnakeCase(name))
 		}
 	}
 	for _, v := range values {
-		k.addValue(v, "VALUE")
+		k.addPlainURLAndBase64Forms(v, "VALUE")
 	}
 	return k
 }
@@ -112,12 +112,12 @@ func upperSnakeCase(name string) string {
 	return strings.Trim(b.String(), "_")
 }
 
-func (k *knownValues) addValue(value, kind string) {
+func (k *knownValues) addPlainURLAndBase64Forms(value, kind string) {
 	if len(value) < minSecretTextBytes || isPlaceholder(value) {
 		return
 	}
 	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		k.addForm(plain, knownValueForm{placeholderKind: kind})
+		k.addFormIfNew(plain, knownValueForm{placeholderKind: kind})
 	}
 	const enough = 8 // encoded parts with fewer bytes would match by chance
 	if len(value) < enough {
@@ -125,12 +125,12 @@ func (k *knownValues) addValue(value, kind string) {
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			k.addForm(stableBase64Part(enc, value, shift), knownValueForm{placeholderKind: kind, redactsWholeBase64Text: true})
+			k.addFormIfNew(stableBase64Part(enc, value, shift), knownValueForm{placeholderKind: kind, redactsWholeBase64Text: true})
 		}
 	}
 }
 
-func (k *knownValues) addForm(text string, f knownValueForm) {
+func (k *knownValues) addFormIfNew(text string, f knownValueForm) {
 	if k.words.isWordAdded(text) {
 		return
 	}

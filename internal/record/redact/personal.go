@@ -58,7 +58,7 @@ const (
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
 
 func idEnd(s string, i int) int {
-	for i < len(s) && (isIdentifierByte(s[i]) || s[i] == '-') {
+	for i < len(s) && (isLetterDigitOrUnderscore(s[i]) || s[i] == '-') {
 		i++
 	}
 	return i
@@ -94,28 +94,28 @@ func (p *personalDataFinder) find(s string) []Finding {
 	p.words.forEachWordMatch(s, func(n, start, end int) {
 		switch kind := p.kindsByWordNumber[n]; kind {
 		case "CWD", "HOME", "USER", "HOST":
-			if (start == 0 || !isIdentifierByte(s[start-1]) || s[start] == '/') && (end == len(s) || !isIdentifierByte(s[end])) {
+			if (start == 0 || !isLetterDigitOrUnderscore(s[start-1]) || s[start] == '/') && (end == len(s) || !isLetterDigitOrUnderscore(s[end])) {
 				found = append(found, Finding{Kind: kind, Start: start, End: end})
 			}
 		default:
 			const enough = 10
-			for end < len(s) && isIdentifierByte(s[end]) {
+			for end < len(s) && isLetterDigitOrUnderscore(s[end]) {
 				end++
 			}
-			if end-start >= len(kind)+enough && (start == 0 || !isIdentifierByte(s[start-1])) {
+			if end-start >= len(kind)+enough && (start == 0 || !isLetterDigitOrUnderscore(s[start-1])) {
 				found = append(found, Finding{Kind: "ID", Start: start, End: end})
 			}
 		}
 	})
-	return slices.Concat(found, p.findKnownSessionRequestOrMessageIDs(s), findEmails(s), findIPv4Addresses(s))
+	return slices.Concat(found, p.findKnownSessionRequestOrMessageIDs(s), findEmails(s), findUnicastNonLoopbackIPv4(s))
 }
 
-func isIdentifierByte(b byte) bool {
+func isLetterDigitOrUnderscore(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_'
 }
 
 func isEmailByte(b byte) bool {
-	return isIdentifierByte(b) || b == '.' || b == '-' || b == '+' || b == '%'
+	return isLetterDigitOrUnderscore(b) || b == '.' || b == '-' || b == '+' || b == '%'
 }
 
 // findEmails finds addresses such as me@host.tld, except git@ and noreply@.
@@ -146,18 +146,18 @@ func findEmails(s string) []Finding {
 	return found
 }
 
-// findIPv4Addresses finds IPv4 addresses, except loopback and similar ones.
-func findIPv4Addresses(s string) []Finding {
+// findUnicastNonLoopbackIPv4 finds IPv4 addresses, except loopback and similar ones.
+func findUnicastNonLoopbackIPv4(s string) []Finding {
 	var found []Finding
 	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' || i > 0 && (isIdentifierByte(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
+		if s[i] < '0' || s[i] > '9' || i > 0 && (isLetterDigitOrUnderscore(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
 			continue
 		}
 		end := i
 		for end < len(s) && (s[end] >= '0' && s[end] <= '9' || s[end] == '.') {
 			end++
 		}
-		if end == len(s) || !isIdentifierByte(s[end]) && s[end] != '-' {
+		if end == len(s) || !isLetterDigitOrUnderscore(s[end]) && s[end] != '-' {
 			a, err := netip.ParseAddr(strings.TrimRight(s[i:end], "."))
 			if err == nil && !a.IsLoopback() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 				found = append(found, Finding{Kind: "IP", Start: i, End: i + len(strings.TrimRight(s[i:end], "."))})

@@ -27,24 +27,24 @@ type keyword struct {
 type keywordContextCheck int
 
 const (
-	noPrecheckKeywordInMatch       keywordContextCheck = iota // no check, because the expression also matches the keyword
-	noPrecheckKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
-	precheckAssignmentAfterKeyword                            // the keyword is part of a name to which a value is assigned
-	precheckAssignedValueHasDigit                             // like precheckAssignmentAfterKeyword, and the value has a digit
-	precheckUpperCaseName                                     // like precheckAssignedValueHasDigit, and the name is in capitals
-	precheckAssignedValueIsQuoted                             // like precheckAssignmentAfterKeyword, and the value is in quotes
-	precheckKeywordInCommandFlag                              // the keyword is in a flag of a command
-	precheckFollowingColon                                    // a colon follows, at once or after one byte
-	precheckUserInfo                                          // an at sign follows, before any space, quote or slash
-	precheckWebToken                                          // the keyword begins a word of at least nine bytes; a dot follows it
-	precheckLongWordAfterKeyword                              // a word of at least 24 letters and digits follows
-	noPrecheckKeywordBeginsBlock                              // no check, because the secret is the block that the keyword begins
+	noPrecheckKeywordInMatch            keywordContextCheck = iota // no check, because the expression also matches the keyword
+	noPrecheckKeywordFarFromSecret                                 // no check, because the keyword may be far from the secret
+	precheckAssignmentAfterKeyword                                 // the keyword is part of a name to which a value is assigned
+	precheckAssignedValueHasDigit                                  // like precheckAssignmentAfterKeyword, and the value has a digit
+	precheckUpperCaseNameWithDigitValue                            // like precheckAssignedValueHasDigit, and the name is in capitals
+	precheckAssignedValueIsQuoted                                  // like precheckAssignmentAfterKeyword, and the value is in quotes
+	precheckKeywordInCommandFlag                                   // the keyword is in a flag of a command
+	precheckFollowingColon                                         // a colon follows, at once or after one byte
+	precheckUserInfo                                               // an at sign follows, before any space, quote or slash
+	precheckWebToken                                               // the keyword begins a word of at least nine bytes; a dot follows it
+	precheckLongWordAfterKeyword                                   // a word of at least 24 letters and digits follows
+	noPrecheckKeywordBeginsBlock                                   // no check, because the secret is the block that the keyword begins
 )
 
 func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 	switch r.id {
 	case "assignment":
-		return precheckUpperCaseName
+		return precheckUpperCaseNameWithDigitValue
 	case "password":
 		return precheckAssignedValueIsQuoted
 	case "flag-value":
@@ -82,7 +82,7 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 }
 
 func longestAlphanumericRun(keywordText string) string {
-	parts := strings.FieldsFunc(keywordText, func(r rune) bool { return !isIdentifierByte(byte(r)) || r == '_' })
+	parts := strings.FieldsFunc(keywordText, func(r rune) bool { return !isLetterDigitOrUnderscore(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
 }
 
@@ -94,7 +94,7 @@ const (
 // searchRange returns how many bytes before and after a keyword are searched for a secret.
 func (g keywordContextCheck) searchRange() (before, after int) {
 	switch g {
-	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseName, precheckAssignedValueIsQuoted:
+	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseNameWithDigitValue, precheckAssignedValueIsQuoted:
 		return 80, 240
 	case noPrecheckKeywordFarFromSecret:
 		return 32 << 10, 32 << 10
@@ -110,12 +110,12 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 	switch g {
 	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit:
 		return hasAssignmentAfterKeyword(rest, g == precheckAssignedValueHasDigit)
-	case precheckUpperCaseName:
+	case precheckUpperCaseNameWithDigitValue:
 		return text[keywordStart] < 'a' && hasAssignmentAfterKeyword(rest, true)
 	case precheckAssignedValueIsQuoted:
 		return hasQuotedAssignmentAfterKeyword(rest)
 	case precheckKeywordInCommandFlag:
-		for keywordStart > 0 && (isIdentifierByte(text[keywordStart-1]) || text[keywordStart-1] == '-') {
+		for keywordStart > 0 && (isLetterDigitOrUnderscore(text[keywordStart-1]) || text[keywordStart-1] == '-') {
 			keywordStart--
 		}
 		return text[keywordStart] == '-'
@@ -138,7 +138,7 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 		return n+keywordEnd-keywordStart >= shortestPart && n < len(rest) && rest[n] == '.'
 	case precheckLongWordAfterKeyword:
 		const length = 23 // maximum length, without the byte by which the keyword was extended
-		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isIdentifierByte(byte(r)) })
+		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isLetterDigitOrUnderscore(byte(r)) })
 	default:
 		return true
 	}
@@ -180,7 +180,7 @@ func assignmentSignOffset(textAfterKeyword string) int {
 		switch c := textAfterKeyword[i]; {
 		case strings.IndexByte("=>:|?,", c) >= 0:
 			return i
-		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isIdentifierByte(c):
+		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isLetterDigitOrUnderscore(c):
 			return -1
 		}
 	}

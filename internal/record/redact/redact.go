@@ -213,7 +213,7 @@ func (r *Redactor) withSecretValuesFromArgs(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	for i, arg := range args {
 		if start := secretOffsetInArg(args, i); start >= 0 {
-			values.addValue(arg[start:], "VALUE")
+			values.addPlainURLAndBase64Forms(arg[start:], "VALUE")
 		}
 	}
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.getOrCreateSecretFormFinder()}

@@ -197,7 +197,7 @@ func TestLines(t *testing.T) {
 	var lines redact.PrivateKeyFilter
 	var got []string
 	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd\n-----BEGIN ", "PRIVATE KEY-----\nMIIE\n-----END ", "PRIVATE KEY-----\ne"), "\n") {
-		if text, shown := lines.FilterLine(line); shown {
+		if text, shown := lines.LinePartOutsideKey(line); shown {
 			got = append(got, r.String(text))
 		}
 	}

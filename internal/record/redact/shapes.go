@@ -46,7 +46,7 @@ type secretShapeFinder struct {
 }
 
 func newSecretFormFinder() *secretShapeFinder {
-	s := &secretShapeFinder{rules: slices.Concat(additionalRules(), maintained[:]), words: newWordFinder(true)}
+	s := &secretShapeFinder{rules: slices.Concat(additionalRules(), gitleaksRules[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
@@ -194,7 +194,7 @@ const gitleaksPatternOfNameBeforeKeyword = `(?i)[\w.-]{0,50}?`
 func startOfNameContaining(text string, keywordStart int) int {
 	const longest = 50
 	from := keywordStart
-	for from > 0 && keywordStart-from < longest && (isIdentifierByte(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
+	for from > 0 && keywordStart-from < longest && (isLetterDigitOrUnderscore(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
 		from--
 	}
 	return from

@@ -38,8 +38,8 @@ type VersionScreenAnchors struct {
 	Anchors []Anchor `toml:"anchors"`
 }
 
-// LoadAnchors returns the anchors (texts that identify screens) of all versions that this binary knows, oldest first.
-func LoadAnchors() ([]VersionScreenAnchors, error) {
+// LoadAnchorsOldestFirst returns the anchors (texts that identify screens) of all versions that this binary knows, oldest first.
+func LoadAnchorsOldestFirst() ([]VersionScreenAnchors, error) {
 	return ParseScreenAnchorsTOML("anchors.toml", embeddedScreenAnchorsTOML)
 }
 
@@ -77,7 +77,7 @@ func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
 			return
 		}
 		seen[id] = true
-		v.Anchors = append(v.Anchors, Anchor{Page: p.NameWithTape(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
+		v.Anchors = append(v.Anchors, Anchor{Page: p.TapeDotName(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range sortByImportance(pages) {
 		// Only the first screen of a dialog is used, because a key may have changed the selection on later screens.
@@ -130,7 +130,7 @@ func sortByImportance(pages []Page) []*Page {
 	return ordered
 }
 
-func lastNonEmptyRow(p *Page) int {
+func lastNonEmptyRow(p *Page) (row int) {
 	lines := p.Lines()
 	for row := len(lines) - 1; row > 0; row-- {
 		if strings.TrimSpace(lines[row]) != "" {
@@ -153,13 +153,13 @@ func ScreenAnchorsTOML(all []VersionScreenAnchors) string {
 	var b strings.Builder
 	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")
 	for _, v := range all {
-		fmt.Fprintf(&b, "\n[[versions]]\nversion = %s\nanchors = [\n", tomltext.Quote(v.Version))
+		fmt.Fprintf(&b, "\n[[versions]]\nversion = %s\nanchors = [\n", tomltext.BasicString(v.Version))
 		for _, a := range v.Anchors {
 			selected := ""
 			if a.Selected {
 				selected = ", selected = true"
 			}
-			fmt.Fprintf(&b, "  { page = %s, state = %s, row = %d, label = %s%s },\n", tomltext.Quote(a.Page), tomltext.Quote(a.State), a.Row, tomltext.Quote(a.Label), selected)
+			fmt.Fprintf(&b, "  { page = %s, state = %s, row = %d, label = %s%s },\n", tomltext.BasicString(a.Page), tomltext.BasicString(a.State), a.Row, tomltext.BasicString(a.Label), selected)
 		}
 		b.WriteString("]\n")
 	}

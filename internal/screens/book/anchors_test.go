@@ -10,7 +10,7 @@ import (
 // The repository contains only a few short labels of the pages.
 func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 	t.Parallel()
-	all, err := LoadAnchors()
+	all, err := LoadAnchorsOldestFirst()
 	if err != nil {
 		t.Fatal(err)
 	}

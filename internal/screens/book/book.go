@@ -132,9 +132,9 @@ func CompareVersions(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// Nearest returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
+// NearestRendererAndSize returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
 // terminal, then with the nearest size. ok is false if books is empty.
-func Nearest(books []Book, k BookID) (b Book, ok bool) {
+func NearestRendererAndSize(books []Book, k BookID) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false
 	}

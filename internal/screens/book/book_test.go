@@ -32,7 +32,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	root := t.TempDir()
 	b := New(root, BookID{Version: "1.2.3", Renderer: RendererInline, Tmux: true, Cols: 60, Rows: 12})
 	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", BookID: b.BookID, Offset: 3}
-	p.SetFromScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
+	p.SetContentAndSlotsFromScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
 	if err := b.Write(&p); err != nil {
 		t.Fatal(err)
 	}
@@ -93,21 +93,21 @@ func TestOptions(t *testing.T) {
 func TestMask(t *testing.T) {
 	t.Parallel()
 	var p Page
-	p.SetFromScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
+	p.SetContentAndSlotsFromScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
 		map[string]string{"dir": "/tmp/x", "file": "/tmp/x/y", "none": ""})
 	want := []string{"in <file> and <dir>", "<spinner>", "<spinner>", "at <time>", ""}
-	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {
+	if diff := cmp.Diff(want, p.MaskedWithoutLogoAndTips()[:5]); diff != "" {
 		t.Errorf("masked (-want +got):\n%s", diff)
 	}
 	var start Page
-	start.SetFromScreen(screen("·▐▛███▛█·  Claude\n~▜██████~  Opus\nidle · ← for agents\nidle · ← for ag…\nidle · ←…"), nil)
-	if diff := cmp.Diff([]string{"           Claude", "           Opus", "idle", "idle", "idle"}, start.Masked()[:5]); diff != "" {
+	start.SetContentAndSlotsFromScreen(screen("·▐▛███▛█·  Claude\n~▜██████~  Opus\nidle · ← for agents\nidle · ← for ag…\nidle · ←…"), nil)
+	if diff := cmp.Diff([]string{"           Claude", "           Opus", "idle", "idle", "idle"}, start.MaskedWithoutLogoAndTips()[:5]); diff != "" {
 		t.Errorf("logo and hints (-want +got):\n%s", diff)
 	}
 	const wrapped = "/tmp/claudeless-exec-680/config/project\n  s/-tmp-1-project/4396c823-7ab7-46ff-bbe0-bd40\n  f1556b64.jsonl\n  https://example.com/a/long/page/of/documentation"
 	compacted := Page{Text: "  Earlier messages are saved in " + wrapped}
 	compacted.Slots = FindSlots(compacted.Lines(), nil)
-	if diff := cmp.Diff([]string{"  Earlier messages are saved in <transcript>", "  <transcript>", "  <transcript>", "  https://example.com/a/long/page/of/documentation"}, compacted.Masked()); diff != "" {
+	if diff := cmp.Diff([]string{"  Earlier messages are saved in <transcript>", "  <transcript>", "  <transcript>", "  https://example.com/a/long/page/of/documentation"}, compacted.MaskedWithoutLogoAndTips()); diff != "" {
 		t.Errorf("path of a transcript (-want +got):\n%s", diff)
 	}
 	filled := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
@@ -126,7 +126,7 @@ func TestPlanPathsAreJoined(t *testing.T) {
 	t.Parallel()
 	rows := func(text string) string {
 		var p Page
-		p.SetFromScreen(screen(text), nil)
+		p.SetContentAndSlotsFromScreen(screen(text), nil)
 		return maskedNonEmptyRows(&p)
 	}
 	const want = "● Done\n  saved to: <plan> · edit it\n  next\nlast\n"
@@ -153,11 +153,11 @@ func TestNearestAndVersions(t *testing.T) {
 	} {
 		books = append(books, Book{BookID: k})
 	}
-	got, _ := Nearest(books, BookID{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
+	got, _ := NearestRendererAndSize(books, BookID{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
 	if got.BookID != books[2].BookID {
 		t.Errorf("nearest is %v", got.BookID)
 	}
-	if _, ok := Nearest(nil, BookID{}); ok {
+	if _, ok := NearestRendererAndSize(nil, BookID{}); ok {
 		t.Error("there is a nearest of no books")
 	}
 	if CompareVersions("2.1.9", "2.1.10") >= 0 || CompareVersions("2.1.10", "2.1.10") != 0 {

@@ -110,7 +110,7 @@ func compareCells(a, b Book) ([]cellCount, error) {
 	byName := pagesByName(after)
 	var counts []cellCount
 	for i := range before {
-		if p := byName[before[i].NameWithTape()]; p != nil {
+		if p := byName[before[i].TapeDotName()]; p != nil {
 			counts = append(counts, countCells(&before[i], p))
 		}
 	}
@@ -118,8 +118,8 @@ func compareCells(a, b Book) ([]cellCount, error) {
 }
 
 func countCells(a, b *Page) cellCount {
-	c := cellCount{Page: a.NameWithTape(), State: a.State}
-	before, after := a.Masked(), b.Masked()
+	c := cellCount{Page: a.TapeDotName(), State: a.State}
+	before, after := a.MaskedWithoutLogoAndTips(), b.MaskedWithoutLogoAndTips()
 	rows := max(len(before), len(after))
 	before, after = append(before, make([]string, rows-len(before))...), append(after, make([]string, rows-len(after))...)
 	for row := range rows {

@@ -53,7 +53,7 @@ func readPages(a, b Book) (before, after []Page, err error) {
 func pagesByName(pages []Page) map[string]*Page {
 	byName := map[string]*Page{}
 	for i := range pages {
-		byName[pages[i].NameWithTape()] = &pages[i]
+		byName[pages[i].TapeDotName()] = &pages[i]
 	}
 	return byName
 }
@@ -64,15 +64,15 @@ type comparison struct {
 }
 
 func (c *comparison) addChange(kind ChangeKind, p *Page, format string, args ...any) {
-	c.changes = append(c.changes, Change{Kind: kind, Page: p.NameWithTape(), Book: c.book, Text: fmt.Sprintf(format, args...)})
+	c.changes = append(c.changes, Change{Kind: kind, Page: p.TapeDotName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
 func (c *comparison) comparePages(before, after []Page) {
 	byName := pagesByName(after)
 	for i := range before {
 		a := &before[i]
-		b := byName[a.NameWithTape()]
-		delete(byName, a.NameWithTape())
+		b := byName[a.TapeDotName()]
+		delete(byName, a.TapeDotName())
 		if b == nil {
 			c.addChange(PageInOneBookOnly, a, "only the first version has this page")
 			continue
@@ -80,7 +80,7 @@ func (c *comparison) comparePages(before, after []Page) {
 		c.comparePage(a, b)
 	}
 	for i := range after {
-		if p := &after[i]; byName[p.NameWithTape()] != nil {
+		if p := &after[i]; byName[p.TapeDotName()] != nil {
 			c.addChange(PageInOneBookOnly, p, "only the second version has this page")
 		}
 	}
@@ -114,7 +114,7 @@ func titleStateCharacter(terminalTitle string) string {
 // maskedNonEmptyRows returns the masked rows of a captured screen without empty rows, whose number depends on other
 // rows. It joins the rows around the path of a plan file: the path has a random length, so the line breaks there vary.
 func maskedNonEmptyRows(p *Page) string {
-	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
+	lines := slices.DeleteFunc(p.MaskedWithoutLogoAndTips(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	text := regexp.MustCompile(`\S*/claudeless-exec-\S*\n +\S*\.md`).ReplaceAllString(strings.Join(lines, "\n")+"\n", "<plan>")
 	text = regexp.MustCompile(`\n +<plan>`).ReplaceAllString(text, " <plan>")
 	for continued := regexp.MustCompile(`(<plan>.*)\n {3,}`); continued.MatchString(text); {

@@ -38,8 +38,8 @@ type Page struct {
 	ANSI string `json:"-"` // Text with styles
 }
 
-// NameWithTape returns TAPE.PAGE.
-func (p *Page) NameWithTape() string { return p.Tape + "." + p.Name }
+// TapeDotName returns TAPE.PAGE.
+func (p *Page) TapeDotName() string { return p.Tape + "." + p.Name }
 
 // StateBeforeSlash returns the part of State before the slash.
 func (p *Page) StateBeforeSlash() string {
@@ -50,11 +50,11 @@ func (p *Page) StateBeforeSlash() string {
 // Lines returns the rows of the screen, without styles.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetFromScreen sets text, size, cursor, title and options from a screen. It also sets the slots, the parts that depend on the
+// SetContentAndSlotsFromScreen sets text, size, cursor, title and options from a screen. It also sets the slots, the parts that depend on the
 // run: the texts of textBySlotName, and parts that change without input, such as spinners.
-func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string) {
+func (p *Page) SetContentAndSlotsFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
-	p.Text, p.ANSI = s.Text(), s.ANSI()
+	p.Text, p.ANSI = s.TextWithAllRows(), s.ANSI()
 	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
 }
 
@@ -88,7 +88,7 @@ func (b Book) Read(name string) (p Page, err error) {
 func (b Book) filePath(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
 // Write writes the files of a captured screen, replacing older files.
-func (b Book) Write(p *Page) error { return b.WriteAs(p, p.NameWithTape(), "") }
+func (b Book) Write(p *Page) error { return b.WriteAs(p, p.TapeDotName(), "") }
 
 // WriteAs is like Write, but uses another name, and adds a suffix such as [RejectedSuffix] to the names of the files.
 func (b Book) WriteAs(p *Page, pageName, extraSuffix string) error {
@@ -384,8 +384,8 @@ func namesLongestTextFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the rows for a comparison: names replace parts that depend on the run; the logo, tips and hints are left out.
-func (p *Page) Masked() []string {
+// MaskedWithoutLogoAndTips returns the rows for a comparison: names replace parts that depend on the run; the logo, tips and hints are left out.
+func (p *Page) MaskedWithoutLogoAndTips() []string {
 	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {
 		case "logo":

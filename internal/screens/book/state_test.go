@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		{"plan", "❯ yes", false, true},
 	} {
 		p := Page{State: c.state, BookID: BookID{Tmux: c.tmux}}
-		p.SetFromScreen(screen(c.text), nil)
+		p.SetContentAndSlotsFromScreen(screen(c.text), nil)
 		if got := ImplausibleStateReason(&p); (got != "") != c.wrong {
 			t.Errorf("%s with %q: %q", c.state, c.text, got)
 		}

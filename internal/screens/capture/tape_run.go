@@ -46,8 +46,8 @@ func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
-// projectDir returns a path that has the same length in every run, so that lines break at the same places.
-func (s *tapeRun) projectDir() string {
+// projectDirOfFixedLength returns a path that has the same length in every run, so that lines break at the same places.
+func (s *tapeRun) projectDirOfFixedLength() string {
 	const length = len("/claudeless-screens-4294967295/project")
 	return s.path("project" + strings.Repeat("t", max(0, length-len(filepath.Base(s.temp.Path))-len("//project"))))
 }
@@ -58,12 +58,12 @@ func (s *tapeRun) writeFiles() error {
 		files[s.scenarioFile()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.projectDir(), ".mcp.json")] = strings.ReplaceAll(s.tape.MCP, "$BIN", s.Self)
+		files[filepath.Join(s.projectDirOfFixedLength(), ".mcp.json")] = strings.ReplaceAll(s.tape.MCP, "$BIN", s.Self)
 	}
 	for name, text := range s.tape.Files {
-		files[filepath.Join(s.projectDir(), filepath.FromSlash(name))] = text
+		files[filepath.Join(s.projectDirOfFixedLength(), filepath.FromSlash(name))] = text
 	}
-	err := errors.Join(os.MkdirAll(s.projectDir(), 0o755), os.MkdirAll(s.path("home"), 0o755))
+	err := errors.Join(os.MkdirAll(s.projectDirOfFixedLength(), 0o755), os.MkdirAll(s.path("home"), 0o755))
 	for name, text := range files {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
 	}
@@ -114,7 +114,7 @@ func (s *tapeRun) command() proc.Command {
 	}
 	args = append(append(append(args, set...), "claude"), s.tape.Args...)
 	return proc.Command{
-		Path: s.Self, Args: args, Dir: s.projectDir(),
+		Path: s.Self, Args: args, Dir: s.projectDirOfFixedLength(),
 		Env: []string{
 			"PATH=" + proc.Getenv(s.Environ, "PATH"), "HOME=" + s.path("home"), "TERM=xterm-256color", "LANG=C.UTF-8",
 			"CLAUDELESS_GATES=" + s.path("gates"), "CLAUDELESS_SCREENS=" + proc.Getenv(s.Environ, "CLAUDELESS_SCREENS"), "TMPDIR=" + os.TempDir(), "SHELL=/bin/sh",
@@ -150,17 +150,17 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 // savePage stores a captured screen. If its state label is wrong, its files get the suffix [book.RejectedSuffix].
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, BookID: s.book.BookID, Offset: page.Offset}
-	texts := map[string]string{"dir": s.projectDir()}
+	texts := map[string]string{"dir": s.projectDirOfFixedLength()}
 	maps.Copy(texts, s.tape.Slots)
-	p.SetFromScreen(page.Screen, texts)
+	p.SetContentAndSlotsFromScreen(page.Screen, texts)
 	if effect := effectOfEnterOnSelectedOption(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // some versions select another option than the script of keys expects
 	}
-	s.cast.addMarker(p.NameWithTape() + " " + p.State)
+	s.cast.addMarker(p.TapeDotName() + " " + p.State)
 	r.Pages++
 	if wrong := book.ImplausibleStateReason(&p); wrong != "" {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.NameWithTape(), p.State, wrong))
-		return s.book.WriteAs(&p, p.NameWithTape(), book.RejectedSuffix)
+		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.TapeDotName(), p.State, wrong))
+		return s.book.WriteAs(&p, p.TapeDotName(), book.RejectedSuffix)
 	}
 	return s.book.Write(&p)
 }
@@ -184,7 +184,7 @@ func effectOfEnterOnSelectedOption(options []book.Option) (quitsRefusesAcceptsOr
 func (s *tapeRun) failureDetailsFromScreenAndJournal(failedStep *tape.StepError) string {
 	var b strings.Builder
 	if failedStep != nil {
-		b.WriteString("the screen was:\n" + failedStep.Screen.Frame())
+		b.WriteString("the screen was:\n" + failedStep.Screen.TextForMessages())
 	}
 	if lines := strings.Split(strings.TrimRight(fileTextOrEmpty(s.path("journal.jsonl")), "\n"), "\n"); len(lines) > 0 && lines[0] != "" {
 		b.WriteString("the last lines of the journal:\n")

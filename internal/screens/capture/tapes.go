@@ -29,8 +29,8 @@ func TapeNames() []string {
 	return names
 }
 
-// LoadTape loads the script of keys with the given name.
-func LoadTape(name string) (*tape.Tape, error) {
+// LoadEmbeddedTape loads the script of keys with the given name.
+func LoadEmbeddedTape(name string) (*tape.Tape, error) {
 	text, err := tapeFiles.ReadFile("tapes/" + path.Base(name) + ".toml")
 	if err != nil {
 		return nil, fmt.Errorf("unknown tape (script of key presses) %q: %s", name, diag.NameHint(name, TapeNames()))

@@ -16,7 +16,7 @@ func TestTapes(t *testing.T) {
 		t.Errorf("%d tapes, want 25 to 32", n)
 	}
 	for _, name := range TapeNames() {
-		tp, err := LoadTape(name)
+		tp, err := LoadEmbeddedTape(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

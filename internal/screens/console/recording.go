@@ -174,8 +174,8 @@ func (r *recorder) recordFrameAndStableScreenIfDue(now time.Time) {
 	screen := r.mask.maskScreen(r.screen.Screen())
 	r.writeFrame(screen)
 	var p book.Page
-	p.SetFromScreen(screen, r.o.Texts)
-	masked := strings.Join(p.Masked(), "\n") + book.StateOf(screen)
+	p.SetContentAndSlotsFromScreen(screen, r.o.Texts)
+	masked := strings.Join(p.MaskedWithoutLogoAndTips(), "\n") + book.StateOf(screen)
 	if masked != r.candidate {
 		r.candidate, r.candidateSince = masked, r.lastOutput
 	}

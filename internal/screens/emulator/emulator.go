@@ -195,12 +195,12 @@ func (s Screen) Lines() []string {
 	return lines
 }
 
-// Text returns the screen as tmux capture-pane -p prints it: a line for each row.
-func (s Screen) Text() string { return strings.Join(s.Lines(), "\n") + "\n" }
+// TextWithAllRows returns the screen as tmux capture-pane -p prints it: a line for each row.
+func (s Screen) TextWithAllRows() string { return strings.Join(s.Lines(), "\n") + "\n" }
 
-// Frame returns the screen for messages: a bar precedes each row, and empty rows at the end are left out.
-func (s Screen) Frame() string {
-	return "  | " + strings.ReplaceAll(strings.TrimRight(s.Text(), "\n"), "\n", "\n  | ") + "\n"
+// TextForMessages returns the screen for messages: a bar precedes each row, and empty rows at the end are left out.
+func (s Screen) TextForMessages() string {
+	return "  | " + strings.ReplaceAll(strings.TrimRight(s.TextWithAllRows(), "\n"), "\n", "\n  | ") + "\n"
 }
 
 // ANSI returns the screen as text with SGR sequences, one line per row. No style continues from one line to the next.

@@ -159,8 +159,8 @@ func FuzzWrite(f *testing.F) {
 			t.Fatalf("cut at %d the screen is another:\n%s", cut, diff)
 		}
 		whole.Resize(9, 3)
-		if bytes.Count([]byte(whole.Screen().Text()), []byte("\n")) != 3 {
-			t.Fatalf("%q", whole.Screen().Text())
+		if bytes.Count([]byte(whole.Screen().TextWithAllRows()), []byte("\n")) != 3 {
+			t.Fatalf("%q", whole.Screen().TextWithAllRows())
 		}
 	})
 }

@@ -53,14 +53,14 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, 
 	return &ProgramInTerminal{program, player.Screen, player.Start()}, nil
 }
 
-// keySettleMS is how many milliseconds must have passed since the last output before keys are sent. Without this pause,
+// quietMSBeforeKeys is how many milliseconds must have passed since the last output before keys are sent. Without this pause,
 // keys might arrive immediately after a dialog appears, and the real CLI ignores such keys.
-const keySettleMS = 150
+const quietMSBeforeKeys = 150
 
 // DoStep performs a step: it waits, types, or presses keys. The error shows the screen.
 func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
-		s.SettleMS = keySettleMS
+		s.SettleMS = quietMSBeforeKeys
 	}
 	step, err := CompileStepOutsideTape(s)
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
 	}
 	err = t.playback.DoStep(ctx, step)
 	if failed, ok := errors.AsType[*StepError](err); ok {
-		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.Frame(), "\n"))
+		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.TextForMessages(), "\n"))
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byt
 	}
 	if r.Screen {
 		s := t.Screen()
-		a.Screen = &screenContent{s, s.Text()}
+		a.Screen = &screenContent{s, s.TextWithAllRows()}
 	}
 	return a
 }

@@ -54,7 +54,7 @@ func play(t *testing.T, p Program, steps string) (pages map[string]string, err e
 	player := Player{
 		Program: p, Screen: emulator.New(40, 5), Clock: machineClock{},
 		Page: func(page Page) error {
-			pages[page.Name] = strings.TrimRight(page.Screen.Text(), "\n")
+			pages[page.Name] = strings.TrimRight(page.Screen.TextWithAllRows(), "\n")
 			return nil
 		},
 	}
@@ -146,7 +146,7 @@ func TestFailuresOfSteps(t *testing.T) {
 				})
 				_, err := play(t, program, c.steps)
 				step, ok := errors.AsType[*StepError](err)
-				if !ok || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(step.Screen.Text(), "prompt") {
+				if !ok || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(step.Screen.TextWithAllRows(), "prompt") {
 					t.Errorf("got %v, want %s", err, c.want)
 				}
 				program.typed.Close()

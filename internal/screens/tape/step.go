@@ -50,7 +50,7 @@ func (s *Step) settleTime() time.Duration {
 	return settleTime
 }
 
-func (r *Playback) screenText() string { return r.Screen.Screen().Text() }
+func (r *Playback) screenText() string { return r.Screen.Screen().TextWithAllRows() }
 
 func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
@@ -93,7 +93,7 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 
 func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	if s.Type != "" {
-		if err := r.typeTextAndAwaitEcho(ctx, s.Type); err != nil {
+		if err := r.typeTextAndAwaitOptionalEcho(ctx, s.Type); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step)
 	return tapeError("found no option that begins with " + backquote(step.Select))
 }
 
-func (r *Playback) typeTextAndAwaitEcho(ctx context.Context, text string) error {
+func (r *Playback) typeTextAndAwaitOptionalEcho(ctx context.Context, text string) error {
 	const most = 20 // maximum number of runes; a longer echo may be wrapped
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]

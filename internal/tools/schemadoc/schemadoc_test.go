@@ -207,7 +207,7 @@ func TestDescribeLine(t *testing.T) {
 		{"run", "Run", "A `run` line describes a run."},
 		{"mcp_call", "MCPCall", "An `mcp_call` line records a call."},
 	} {
-		if got := f.describeLine(tt.line, tt.name); got != tt.want {
+		if got := f.lineDocSentence(tt.line, tt.name); got != tt.want {
 			t.Errorf("%s: %s", tt.line, got)
 		}
 	}

@@ -50,7 +50,7 @@ func (f *fileFormat) lineSchemas(headType string) (schemas []object) {
 				properties[k].value = object{{"const", name}}
 			}
 		}
-		schemas = append(schemas, object{{"title", name}, {"description", f.describeLine(name, types[i])}, {"type", "object"}, {"properties", properties}, {"required", required}})
+		schemas = append(schemas, object{{"title", name}, {"description", f.lineDocSentence(name, types[i])}, {"type", "object"}, {"properties", properties}, {"required", required}})
 	}
 	return schemas
 }
@@ -62,7 +62,7 @@ func (f *fileFormat) referencePageOfLineFormat(commonFieldsType string) string {
 	names, types := f.lineNamesAndTypes()
 	described := append([]string{commonFieldsType, f.root}, types...)
 	for i, name := range names {
-		f.writeKeyTableSection(&b, name, types[i], f.describeLine(name, types[i]))
+		f.writeKeyTableSection(&b, name, types[i], f.lineDocSentence(name, types[i]))
 	}
 	for _, name := range f.order {
 		if !slices.Contains(described, name) {
@@ -72,9 +72,9 @@ func (f *fileFormat) referencePageOfLineFormat(commonFieldsType string) string {
 	return b.String()
 }
 
-// describeLine returns the doc comment of a type of line as a sentence about lines: "Prompt is a prompt" becomes
+// lineDocSentence returns the doc comment of a type of line as a sentence about lines: "Prompt is a prompt" becomes
 // "A `prompt` line records a prompt".
-func (f *fileFormat) describeLine(line, goType string) string {
+func (f *fileFormat) lineDocSentence(line, goType string) string {
 	doc := strings.Join(strings.Fields(f.docs[goType]), " ")
 	article := "A"
 	if strings.Contains("aeiou", line[:1]) || strings.HasPrefix(line, "mcp") {

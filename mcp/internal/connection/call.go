@@ -48,7 +48,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 	}
 	defer w.unregisterProgressTokens()
 	send := func() (json.RawMessage, error) {
-		return c.request(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
+		return c.requestUncheckedResult(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}
 	result, err := runWithProgress(w.progressQueue, onProgress, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {

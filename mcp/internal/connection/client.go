@@ -24,7 +24,7 @@ var (
 	errNoAnswer = errors.New("the stream ended before the answer")
 )
 
-const notificationTimeout = 5 * time.Second
+const backgroundNotificationTimeout = 5 * time.Second
 
 // ModernVersion is the revision of MCP without a handshake: clients probe for it with server/discover.
 const ModernVersion = wire.ProtocolVersion20260728
@@ -215,7 +215,7 @@ func (l *client) sendNotification(ctx context.Context, method string, params pla
 
 // sendNotificationInBackground sends a notification even if ctx has ended. It ignores errors: the next request would fail too.
 func (l *client) sendNotificationInBackground(ctx context.Context, method string, params plainjson.Object) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), backgroundNotificationTimeout)
 	send := func() {
 		defer stop()
 		_ = l.sendNotification(ctx, method, params)
@@ -223,7 +223,7 @@ func (l *client) sendNotificationInBackground(ctx context.Context, method string
 	if l.isLocal { // the transport of a process queues the message, so send returns at once
 		send()
 	} else {
-		go send() // returns within notificationTimeout
+		go send() // returns within backgroundNotificationTimeout
 	}
 }
 

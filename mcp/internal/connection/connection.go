@@ -68,9 +68,9 @@ type Conn struct {
 	toolWasCalled atomic.Bool
 }
 
-// Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
+// DialWithoutHandshake creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
 // lasts until the context lifetime is cancelled; the context limit bounds only the time for creating it.
-func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
+func DialWithoutHandshake(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, subscriptionAcknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
@@ -120,9 +120,9 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	return all
 }
 
-// Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
+// OpenWithHandshake starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
 // to connect. If Open fails, the caller must call [Conn.CloseAfterFailedOpen].
-func (c *Conn) Open(ctx, limit context.Context) error {
+func (c *Conn) OpenWithHandshake(ctx, limit context.Context) error {
 	if err := c.transport.StartReading(ctx); err != nil {
 		return err
 	}

@@ -88,11 +88,11 @@ func (e *UnusableResultError) Error() string { return e.Text }
 
 // MalformedResult reports a result that violates the protocol.
 func MalformedResult(method, defect string) *UnusableResultError {
-	return &UnusableResultError{MalformedResultText + "Invalid result for " + method + ": " + defect}
+	return &UnusableResultError{MalformedResultTextPrefix + "Invalid result for " + method + ": " + defect}
 }
 
-// MalformedResultText begins the text of the errors of [MalformedResult].
-const MalformedResultText = "returned a malformed result that failed schema validation: "
+// MalformedResultTextPrefix begins the text of the errors of [MalformedResult].
+const MalformedResultTextPrefix = "returned a malformed result that failed schema validation: "
 
 // CallTimeoutError reports that a call took too long.
 type CallTimeoutError struct{ Limit time.Duration }

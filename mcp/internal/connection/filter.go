@@ -127,9 +127,9 @@ type tooLongError struct {
 }
 
 // newTooLongError returns the error after size bytes were read. If size exceeds 2*limit, the rest was not read.
-func newTooLongError(size int64, limit int) *tooLongError {
+func newTooLongError(bytesRead int64, limit int) *tooLongError {
 	most := 2 * int64(limit)
-	return &tooLongError{Size: min(size, most), StoppedReading: size > most, Limit: limit}
+	return &tooLongError{Size: min(bytesRead, most), StoppedReading: bytesRead > most, Limit: limit}
 }
 
 func (e *tooLongError) Error() string {
@@ -142,9 +142,9 @@ func (e *tooLongError) Error() string {
 
 // Patterns for the id of a response, which may precede or follow the result, and for the beginning of a request.
 var (
-	leadingIDPattern       = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
-	responseIDAtEndPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
-	leadingMethodPattern   = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
+	responseIDAtStartPattern = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
+	responseIDAtEndPattern   = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+	leadingMethodPattern     = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 )
 
 func lazyPattern(expr string) func() *regexp.Regexp {
@@ -153,7 +153,7 @@ func lazyPattern(expr string) func() *regexp.Regexp {
 
 // responseID returns the id in a line that is a response; nil means that the line is not a response.
 func (l *boundedLine) responseID() []byte {
-	if found := leadingIDPattern().FindSubmatch(l.kept); found != nil {
+	if found := responseIDAtStartPattern().FindSubmatch(l.kept); found != nil {
 		return found[1]
 	}
 	end := slices.Concat(l.kept[max(0, len(l.kept)-minKeptEndBytesOfTooLongLine):], l.tail)

@@ -257,9 +257,9 @@ func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeChec
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// maxGETAttempts is how often the GET stream is requested again. The first pause is reopenPause and
+// maxGETStreamReopenings is how often the GET stream is requested again. The first pause is reopenPause and
 // the second 1.5 times as long, unless the server sets it (observed with 2.1.300 and 2.1.330).
-const maxGETAttempts = 2
+const maxGETStreamReopenings = 2
 
 // keepGETStreamOpen keeps the GET stream open until the connection is closed, unless the server refuses the first request.
 func (t *httpTransport) keepGETStreamOpen() {
@@ -274,7 +274,7 @@ func (t *httpTransport) keepGETStreamOpen() {
 			return
 		}
 		pause, isRefused := t.reopenPause, false
-		for range maxGETAttempts {
+		for range maxGETStreamReopenings {
 			if body != nil || isRefused || !Sleep(t.lifetime, cmp.Or(s.retry, pause)) {
 				break
 			}
@@ -294,8 +294,8 @@ type eventStream struct {
 }
 
 // requestStream sends a GET request for the stream, or for the rest of it. A nil body means that the request failed.
-// isRefused means that the server does not offer this stream.
-func (s *eventStream) requestStream(ctx context.Context) (body io.ReadCloser, isRefused bool) {
+// isStreamNotOffered means that the server does not offer this stream.
+func (s *eventStream) requestStream(ctx context.Context) (body io.ReadCloser, isStreamNotOffered bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
 	if err != nil {
 		return nil, true

@@ -53,7 +53,7 @@ func (c *Conn) probeOrInitialize(ctx context.Context) (result InitializeResult, 
 		}
 		if err = n.reasonAgainstHandshakeAfterProbe(); err == nil {
 			n.handshakeStarted = true
-			result, err = c.initializeLegacy(ctx)
+			result, err = c.performLegacyHandshake(ctx)
 		}
 	}
 	return result, err
@@ -83,8 +83,8 @@ func (c *Conn) probeForModernVersion(ctx context.Context) (discovered Initialize
 	return discovered, nil
 }
 
-// initializeLegacy agrees on a revision up to ProtocolVersion.
-func (c *Conn) initializeLegacy(ctx context.Context) (r InitializeResult, err error) {
+// performLegacyHandshake agrees on a revision up to ProtocolVersion.
+func (c *Conn) performLegacyHandshake(ctx context.Context) (r InitializeResult, err error) {
 	method := string(wire.MethodInitialize)
 	identity := c.client.requestMetadata
 	result, err := c.client.sendRequest(ctx, method, newJSONObject("protocolVersion", ProtocolVersion,

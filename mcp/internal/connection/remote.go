@@ -53,9 +53,9 @@ func (t RemoteServer) roundTripper(origin string) *roundTripper {
 	}
 	trip.sender = trip.base
 	if w, ok := t.Renewer.(interface {
-		Transport(base http.RoundTripper) http.RoundTripper
+		ProofTransport(base http.RoundTripper) http.RoundTripper
 	}); ok {
-		trip.sender = w.Transport(trip.base)
+		trip.sender = w.ProofTransport(trip.base)
 	}
 	return trip
 }

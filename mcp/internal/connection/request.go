@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// request sends a request and returns its result as the server sent it.
-func (c *Conn) request(ctx context.Context, method wire.MCPMethod, params plainjson.Object) (json.RawMessage, error) {
+// requestUncheckedResult sends a request and returns its result as the server sent it.
+func (c *Conn) requestUncheckedResult(ctx context.Context, method wire.MCPMethod, params plainjson.Object) (json.RawMessage, error) {
 	result, err := c.client.requestAnsweringServerQuestions(ctx, string(method), params)
 	if err != nil {
 		return nil, rootCauseOfClientError(err)
@@ -27,7 +27,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 	var params plainjson.Object
 	seen := map[wire.Cursor]bool{"": true}
 	for range maxListPages {
-		result, err := c.request(ctx, list.method(), params)
+		result, err := c.requestUncheckedResult(ctx, list.method(), params)
 		if err != nil {
 			return all, "", err
 		}
@@ -79,12 +79,12 @@ func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
 
 // ReadResource reads a resource and returns the result as the server sent it.
 func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
-	return c.request(ctx, wire.MethodResourcesRead, newJSONObject("uri", uri))
+	return c.requestUncheckedResult(ctx, wire.MethodResourcesRead, newJSONObject("uri", uri))
 }
 
 // GetPrompt fills in a prompt and returns the result as the server sent it.
 func (c *Conn) GetPrompt(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	return c.request(ctx, wire.MethodPromptsGet, newJSONObject("name", name, "arguments", args))
+	return c.requestUncheckedResult(ctx, wire.MethodPromptsGet, newJSONObject("name", name, "arguments", args))
 }
 
 // Subscribe subscribes to changes of a resource.
@@ -93,6 +93,6 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 		c.subscription.addURI(uri)
 		return nil
 	}
-	_, err := c.request(ctx, "resources/subscribe", newJSONObject("uri", uri))
+	_, err := c.requestUncheckedResult(ctx, "resources/subscribe", newJSONObject("uri", uri))
 	return err
 }

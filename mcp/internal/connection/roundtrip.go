@@ -80,14 +80,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)
 	resp, err := t.sendWithSameOriginHeaders(ctx, req, headers)
-	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.serverOrigin; err == nil && isAuthRefusal(resp) && isRenewed {
+	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.serverOrigin; err == nil && isUnauthorizedOrForbidden(resp) && isRenewed {
 		resp, err = t.renewHeadersAndSendAgain(ctx, req, resp, headers)
 	}
 	if err != nil {
 		return nil, err
 	}
 	isForbidden := resp.StatusCode == http.StatusForbidden && req.Header.Get(versionHeader) != "" // after the handshake, a login does not help
-	if !isAuthRefusal(resp) {
+	if !isUnauthorizedOrForbidden(resp) {
 		t.hasAcceptedRequest.Store(true)
 	} else if !isForbidden {
 		defer resp.Body.Close()
@@ -115,7 +115,7 @@ func (t *roundTripper) unauthorizedResponseError(resp *http.Response, sentHeader
 	return f
 }
 
-func isAuthRefusal(resp *http.Response) bool {
+func isUnauthorizedOrForbidden(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 

@@ -74,7 +74,7 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 		name = "elicitation of 2026-07-28"
 	}
 	if issues := shapes()[name].Issues(params); issues != nil {
-		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + plainjson.DescribeIssues(issues, "params")}
+		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + plainjson.IssuesJSON(issues, "params")}
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (c *Checker) CompileTemplate(src string) {
 }
 
 func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
-	for _, e := range eval.ErrorsOf(err) {
+	for _, e := range eval.CompileErrorsIn(err) {
 		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, messagePrefix+e.Message)
 		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
 		*c.Diagnostics = append(*c.Diagnostics, d)
@@ -108,7 +108,7 @@ func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
 				if len(v.Fields()) > 1 {
 					c.Errorf("a table with `$file` cannot have other keys")
 				}
-				c.loadJSONFile(name)
+				c.loadFileAsJSON(name)
 			})
 			return
 		}
@@ -121,7 +121,7 @@ func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
 
 // LoadTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
 func (c *Checker) LoadTextFile(name string) {
-	path := diag.ResolvePath(c.Source.Dir, name)
+	path := diag.JoinUnlessAbsolute(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
@@ -133,9 +133,9 @@ func (c *Checker) LoadTextFile(name string) {
 	}
 }
 
-// loadJSONFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
-func (c *Checker) loadJSONFile(name string) {
-	path := diag.ResolvePath(c.Source.Dir, name)
+// loadFileAsJSON reads a file into the library as JSON. Files without the extension .json become JSON strings.
+func (c *Checker) loadFileAsJSON(name string) {
+	path := diag.JoinUnlessAbsolute(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return
 	}

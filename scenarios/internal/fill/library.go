@@ -110,7 +110,7 @@ func referencedFileName(scenarioValue diag.Value) (fileName string, isReference 
 
 // DecodeExpressionValue decodes JSON for expressions. Integers become int, and other numbers become float64. Invalid JSON becomes nil.
 func DecodeExpressionValue(raw json.RawMessage) any {
-	v, err := plainjson.Decode(raw)
+	v, err := plainjson.DecodeFirstValue(raw)
 	if err != nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 
 // TextFile returns the content of a text file that was read when the scenario was loaded, or "" for another file.
 func (s *Scope) TextFile(name string) string {
-	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
+	return s.Library.texts[diag.JoinUnlessAbsolute(s.Source.Dir, name)]
 }
 
 // evaluateTextOrExpression is like RenderText, but returns a value of its own type if src is a single expression.
@@ -133,7 +133,7 @@ func (s *Scope) appendRenderedJSON(ctx context.Context, dst []byte, v diag.Value
 		return append(dst, ']'), nil
 	case diag.KindTable:
 		if name, ok := referencedFileName(v); ok {
-			return append(dst, s.Library.files[diag.ResolvePath(s.Source.Dir, name)]...), nil
+			return append(dst, s.Library.files[diag.JoinUnlessAbsolute(s.Source.Dir, name)]...), nil
 		}
 		dst = append(dst, '{')
 		for i, f := range v.Fields() {

@@ -46,7 +46,7 @@ package redact
 
 // The rule set of gitleaks, Copyright (c) 2019 Zachary Rice, used under the MIT License: permission to use, copy,
 // modify and distribute is granted provided that this notice is kept; the software is provided as is, without warranty.
-var maintained = [...]rule{
+var gitleaksRules = [...]rule{
 `)
 	for _, r := range c.Rules {
 		if r.Regex == "" || r.Path != "" {
