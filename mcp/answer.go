@@ -67,6 +67,7 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 func (a serverRequestHandler) answerElicitation(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Message string          `json:"message"`
+		Mode    string          `json:"mode"`
 		Schema  json.RawMessage `json:"requestedSchema"`
 		URL     string          `json:"url"`
 		ID      string          `json:"elicitationId"`
@@ -76,11 +77,14 @@ func (a serverRequestHandler) answerElicitation(ctx context.Context, params json
 	}
 	answer := ElicitAnswer{}
 	if a.options.Elicit != nil {
-		answer = a.options.Elicit(ctx, ElicitRequest{Server: a.server, Message: p.Message, Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
+		answer = a.options.Elicit(ctx, ElicitRequest{Server: a.server, Message: p.Message, Mode: cmp.Or(p.Mode, "form"), Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
 	}
 	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
-	if answer.Action == "accept" && p.URL == "" {
+	switch {
+	case answer.Action == "accept" && answer.AddDefaults:
 		out["content"] = addSchemaDefaults(answer.Content, p.Schema)
+	case answer.Action == "accept" && answer.Content != nil:
+		out["content"] = answer.Content
 	}
 	return out, nil
 }

@@ -29,7 +29,9 @@ func TestProbe(t *testing.T) {
 			}
 			m := start(t, Options{
 				Servers: []ServerConfig{cfg}, Negotiation: NegotiateAuto,
-				Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return ElicitAnswer{Action: "accept"} },
+				Elicit: func(context.Context, ElicitRequest) ElicitAnswer {
+					return ElicitAnswer{Action: "accept", AddDefaults: true}
+				},
 			})
 			if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != version {
 				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, readFileText(log))

@@ -124,6 +124,7 @@ type Files interface {
 // ElicitRequest is a server's question to the user.
 type ElicitRequest struct {
 	Server, Message string
+	Mode            string          // form, url
 	Schema          json.RawMessage // requestedSchema; nil means none
 	// URL is a page that the user is asked to open; empty means a form. ID is the server's elicitationId.
 	URL, ID string
@@ -132,9 +133,9 @@ type ElicitRequest struct {
 
 // ElicitAnswer is the user's answer. The zero value cancels.
 type ElicitAnswer struct {
-	Action string // accept, decline or cancel
-	// Content is sent with accept; missing members are set to the defaults of the requested schema.
-	Content json.RawMessage
+	Action      string          // accept, decline or cancel
+	Content     json.RawMessage // sent with accept
+	AddDefaults bool            // missing members of Content are set to the defaults of the requested schema
 }
 
 // DefaultConnectTimeout is the limit of one attempt to connect if neither the options nor the entry of the server set one.

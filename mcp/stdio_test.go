@@ -306,7 +306,8 @@ func TestServerRequests(t *testing.T) {
 	}{
 		{ElicitAnswer{}, `{\"action\":\"cancel\"}`},
 		{ElicitAnswer{Action: "decline"}, `{\"action\":\"decline\"}`},
-		{ElicitAnswer{Action: "accept", Content: json.RawMessage(`{"size":9}`)}, `{\"action\":\"accept\",\"content\":{\"colour\":\"red\",\"size\":9}}`},
+		{ElicitAnswer{Action: "accept", Content: json.RawMessage(`{"size":9}`)}, `{\"action\":\"accept\",\"content\":{\"size\":9}}`},
+		{ElicitAnswer{Action: "accept", Content: json.RawMessage(`{"size":9}`), AddDefaults: true}, `{\"action\":\"accept\",\"content\":{\"colour\":\"red\",\"size\":9}}`},
 	} {
 		got := run(test.answer)
 		for _, want := range []string{

@@ -23,7 +23,10 @@ import (
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {
-			t := newTurn(newTurnContext(s, *prompt, yield))
+			st := newTurnContext(s, *prompt, yield)
+			round := &toolCallRunner{turnContext: st}
+			x := &modelClient{turnContext: st, round: round}
+			t := &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 			err := t.run(ctx)
 			s.history.turnCount++
 			if err != nil {
@@ -44,12 +47,6 @@ type turn struct {
 	continuation    *turnContinuation
 	commands        *localCommandRunner
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
-}
-
-func newTurn(st *turnContext) *turn {
-	round := &toolCallRunner{turnContext: st}
-	x := &modelClient{turnContext: st, round: round}
-	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 }
 
 // run runs the turn and emits its result. After an interrupt, it still emits the result.

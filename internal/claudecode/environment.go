@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // CredentialKind is the kind of authentication of a session.
@@ -119,12 +117,6 @@ func (e Environment) hasToolOrPlugin(name string) bool {
 // usesAnthropicAPI reports whether requests go to the vendor's own API, with a key or a subscription.
 func (e Environment) usesAnthropicAPI() bool {
 	return e.UsesDefaultURL && e.Credential != CredentialNone && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
-}
-
-func (e Environment) fillInitServiceFlags(ev *protocol.Init) {
-	ev.ServedByAnthropic = e.UsesDefaultURL
-	ev.AnalyticsDisabled = !e.AllowsTelemetry
-	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesAnthropicAPI()
 }
 
 // FeedbackCommandDelivery returns how /feedback sends its text.

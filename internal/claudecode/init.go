@@ -22,7 +22,8 @@ func (p Profile) Init() protocol.Init {
 		AdditionalDirectories: []string{},
 		ViewMode:              "default",
 	}
-	p.env.fillInitServiceFlags(&ev)
+	ev.ServedByAnthropic, ev.AnalyticsDisabled = p.env.UsesDefaultURL, !p.env.AllowsTelemetry
+	ev.ProductFeedbackDisabled = !p.env.AllowsTraffic && !p.env.usesAnthropicAPI()
 	return ev
 }
 

@@ -70,7 +70,9 @@ func Permission(o PermissionOptions) executor.Middleware {
 		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.LetMessageStreamContinue(ctx) }), permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return runEndResultOfFailedQuestion(use, err), nil
+			r := executor.ResultOf(toolCallErrorResult(use, err.Error()))
+			r.Stop = &executor.StopTurn{Err: err} // ends the run (observed with 2.1.329)
+			return r, nil
 		case err != nil:
 			return executor.Result{}, &simulator.InterruptedPermissionError{Call: use.ID, Err: err}
 		}
@@ -135,14 +137,6 @@ func IsInputError(refusal executor.Result) bool {
 func Denial(v permission.Verdict) executor.Result {
 	r, event := v.Denial()
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
-}
-
-// runEndResultOfFailedQuestion returns the result of a call whose permission question failed with askError. This
-// result ends the run (observed with 2.1.329).
-func runEndResultOfFailedQuestion(use protocol.ToolUse, askError error) executor.Result {
-	r := executor.ResultOf(toolCallErrorResult(use, askError.Error()))
-	r.Stop = &executor.StopTurn{Err: askError}
-	return r
 }
 
 func toolCallErrorResult(use protocol.ToolUse, reason string) protocol.ToolResult {

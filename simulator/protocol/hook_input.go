@@ -218,6 +218,25 @@ type InstructionsLoadedHook struct {
 	ParentFilePath  string   `json:"parent_file_path,omitempty"`
 }
 
+// ElicitationHook runs before the user is asked a question of an MCP server.
+type ElicitationHook struct {
+	Server  string          `json:"mcp_server_name"`
+	Message string          `json:"message"`
+	Mode    string          `json:"mode"` // form, url
+	URL     string          `json:"url,omitempty"`
+	ID      string          `json:"elicitation_id,omitempty"`
+	Schema  json.RawMessage `json:"requested_schema,omitempty"`
+}
+
+// ElicitationResultHook runs before the user's answer is sent to an MCP server.
+type ElicitationResultHook struct {
+	Server  string          `json:"mcp_server_name"`
+	ID      string          `json:"elicitation_id,omitempty"`
+	Mode    string          `json:"mode"`
+	Action  string          `json:"action"` // accept, decline, cancel
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
 // CwdChangedHook runs when the working directory has changed.
 type CwdChangedHook struct {
 	OldCWD string `json:"old_cwd"`
@@ -262,5 +281,7 @@ func (TaskCompletedHook) hook() (event, subject string)    { return "TaskComplet
 func (in InstructionsLoadedHook) hook() (event, subject string) {
 	return "InstructionsLoaded", in.LoadReason
 }
-func (CwdChangedHook) hook() (event, subject string)     { return "CwdChanged", "" }
-func (MessageDisplayHook) hook() (event, subject string) { return "MessageDisplay", "" }
+func (in ElicitationHook) hook() (event, subject string)       { return "Elicitation", in.Server }
+func (in ElicitationResultHook) hook() (event, subject string) { return "ElicitationResult", in.Server }
+func (CwdChangedHook) hook() (event, subject string)           { return "CwdChanged", "" }
+func (MessageDisplayHook) hook() (event, subject string)       { return "MessageDisplay", "" }

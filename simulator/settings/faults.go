@@ -203,7 +203,8 @@ func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		var groups []json.RawMessage
 		switch {
 		case !isHookEvent(m.Key):
-			found = append(found, Fault{Key: key, Text: truncateWithoutEllipsis("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")})
+			text := []rune("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")
+			found = append(found, Fault{Key: key, Text: string(text[:min(len(text), 500)])})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, plainjson.TypeOf(m.Value))})
@@ -319,12 +320,6 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 		}
 	}
 	return &hookProblem{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
-}
-
-func truncateWithoutEllipsis(text string) string {
-	const most = 500
-	runes := []rune(text)
-	return string(runes[:min(len(runes), most)])
 }
 
 const invalidHookHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."

@@ -147,23 +147,16 @@ type elicitation struct {
 
 // Elicit passes an MCP server's question to the host. If the host cannot answer, the question is cancelled.
 func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	ask := elicitation{Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID}
-	if q.URL != "" {
-		ask.Mode = "url"
-	}
+	ask := elicitation{Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: q.Mode, Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID}
 	raw, err := p.requestsToHost.sendAndAwaitAnswer(ctx, ask, requestKindElicitation)
-	if err != nil {
-		return mcp.ElicitAnswer{}
-	}
 	a := plainjson.DecodeOrZero[struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}](raw)
-	switch a.Action {
-	case "accept", "decline":
-		return mcp.ElicitAnswer{Action: a.Action, Content: a.Content}
+	if err != nil || a.Action != "accept" && a.Action != "decline" {
+		return mcp.ElicitAnswer{}
 	}
-	return mcp.ElicitAnswer{}
+	return mcp.ElicitAnswer{Action: a.Action, Content: a.Content}
 }
 
 // propertyOrder lists the properties of a schema in their original order. nil means that it has none.

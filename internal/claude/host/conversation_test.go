@@ -452,7 +452,8 @@ func parseElicitation(text string) mcp.ElicitRequest {
 		ID      string          `json:"elicitation_id"`
 	}{Message: text}
 	_ = json.Unmarshal([]byte(text), &q) // plain text is the message
-	return mcp.ElicitRequest{Server: "s", Message: q.Message, Schema: q.Schema, URL: q.URL, ID: q.ID}
+	mode := map[bool]string{true: "form", false: "url"}[q.URL == ""]
+	return mcp.ElicitRequest{Server: "s", Message: q.Message, Mode: mode, Schema: q.Schema, URL: q.URL, ID: q.ID}
 }
 
 func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {

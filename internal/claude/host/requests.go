@@ -228,7 +228,8 @@ func handleRenameSession(_ context.Context, r *requestServer, in controlRequest)
 	if err != nil {
 		return control.Answer{}, err
 	}
-	title = trimAndTruncateTitle(title)
+	runes := []rune(strings.Join(strings.Fields(title), " "))
+	title = string(runes[:min(len(runes), 200)])
 	source, session := in.keys["source"], in.keys["session_id"]
 	switch {
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
@@ -240,12 +241,6 @@ func handleRenameSession(_ context.Context, r *requestServer, in controlRequest)
 	}
 	r.identity.Rename(title)
 	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
-}
-
-func trimAndTruncateTitle(title string) string {
-	const longest = 200
-	runes := []rune(strings.Join(strings.Fields(title), " "))
-	return string(runes[:min(len(runes), longest)])
 }
 
 func titleChangedEvent(title string) *protocol.System {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/command"
@@ -94,13 +96,42 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 // RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback has the texts of the hooks
 // that refuse the event, if any. shown has the events about the hooks, if the output includes them.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
-	now := h.state.Snapshot()
-	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
-	out := h.Run(ctx, hook.Input{Base: base, Event: in})
+	out := h.outcome(ctx, in)
 	if h.showFrames {
 		shown = out.Frames
 	}
 	return strings.Join(out.Texts, "\n"), shown
+}
+
+func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.Outcome {
+	now := h.state.Snapshot()
+	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
+	return h.Run(ctx, hook.Input{Base: base, Event: in})
+}
+
+// answerElicitation answers a server's question to the user. Elicitation hooks come first. The next answer is that of the scenario
+// or of the host, which ElicitationResult hooks can replace.
+func (h *sessionHooks) answerElicitation(ctx context.Context, q mcp.ElicitRequest, user serverRequestAnswerer) mcp.ElicitAnswer {
+	asked := protocol.ElicitationHook{Server: q.Server, Message: q.Message, Mode: q.Mode, URL: q.URL, ID: q.ID, Schema: q.Schema}
+	if byHook := answerOfElicitationHooks(h.outcome(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {
+		return byHook
+	}
+	answer := user.askUser(ctx, q)
+	answered := protocol.ElicitationResultHook{Server: q.Server, Mode: q.Mode, ID: q.ID, Action: cmp.Or(answer.Action, "cancel"), Content: answer.Content}
+	return answerOfElicitationHooks(h.outcome(ctx, answered), answer)
+}
+
+func answerOfElicitationHooks(o hook.Outcome, otherwise mcp.ElicitAnswer) mcp.ElicitAnswer {
+	switch {
+	case o.Block:
+		return mcp.ElicitAnswer{Action: "decline"}
+	case o.Specific.Action == "":
+		return otherwise
+	case o.Specific.Content != nil:
+		otherwise.Content = o.Specific.Content
+	}
+	otherwise.Action = o.Specific.Action
+	return otherwise
 }
 
 // skillLibrary holds the skills and commands that the model may load.

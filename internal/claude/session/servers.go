@@ -81,13 +81,13 @@ func newSessionMCPServers(plan launch.Plan, state *simulator.SessionState, host 
 	}
 }
 
-func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool) error {
+func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool, elicit func(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer) error {
 	if len(v.plan.Configs) == 0 && v.requestAnswerer.host == nil {
 		return nil
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample = v.resultFiles, v.requestAnswerer.answerOrCancelElicitation, v.requestAnswerer.samplingAnswerer()
+	o.Files, o.Elicit, o.Sample = v.resultFiles, elicit, v.requestAnswerer.samplingAnswerer()
 	if recordsCalls {
 		o.Observer = v.resultFiles
 	}
@@ -274,9 +274,9 @@ type serverRequestAnswerer struct {
 	host     Host   // nil means no host
 }
 
-// answerOrCancelElicitation answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
-// cancels the question, like the real CLI in print mode.
-func (a serverRequestAnswerer) answerOrCancelElicitation(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+// askUser answers a server's question from the scenario, or else from the host. If neither answers, it cancels the question,
+// like the real CLI in print mode.
+func (a serverRequestAnswerer) askUser(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:
@@ -284,7 +284,7 @@ func (a serverRequestAnswerer) answerOrCancelElicitation(ctx context.Context, q 
 	case scripted == nil:
 		return mcp.ElicitAnswer{}
 	}
-	answer := mcp.ElicitAnswer{Action: cmp.Or(scripted.Action, "decline")}
+	answer := mcp.ElicitAnswer{Action: cmp.Or(scripted.Action, "decline"), AddDefaults: q.URL == ""}
 	if content, err := protocol.Marshal(scripted.Content); err == nil && answer.Action == "accept" && scripted.Content != nil {
 		answer.Content = content
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/command"
@@ -100,7 +101,10 @@ func (s *Session) buildParts(host Host) error {
 		return err
 	}
 	expectsMCP := slices.ContainsFunc(plan.Scenario.Expect, func(x scenarios.Expectation) bool { return x.MCP != nil })
-	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || expectsMCP); err != nil {
+	elicit := func(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+		return s.hooks.answerElicitation(ctx, q, s.servers.requestAnswerer)
+	}
+	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || expectsMCP, elicit); err != nil {
 		return err
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)

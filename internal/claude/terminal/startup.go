@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +51,7 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (filesChanged bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
-	for d := range s.questionDialogs() {
+	for d := range s.questionDialogs {
 		if d == nil {
 			continue
 		}
@@ -106,26 +105,18 @@ func (s *startupQuestions) showAutoModeNotice() {
 	s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.Set(key, json.RawMessage("true")) })
 }
 
-// questionDialogs yields the dialog of each question, or nil if the question needs no answer.
-func (s *startupQuestions) questionDialogs() iter.Seq[*dialog] {
-	return func(yield func(*dialog) bool) {
-		_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
-	}
-}
-
 func (s *startupQuestions) hasUserCompletedOnboarding() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
-// needsTrust reports whether the user is asked to trust a folder that is not trusted yet. The
-// scenario can specify this. Otherwise, users who have completed the set-up (onboarded) are asked.
-func needsTrust(plan *launch.Plan, onboarded bool) bool {
-	trusted := plan.Scenario.Trusted
-	return trusted != nil && !*trusted || trusted == nil && onboarded
+// questionDialogs yields the dialog of each question, or nil if the question needs no answer.
+func (s *startupQuestions) questionDialogs(yield func(*dialog) bool) {
+	_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
 }
 
 func (s *startupQuestions) trustDialog() *dialog {
-	if !needsTrust(s.plan, s.hasUserCompletedOnboarding()) || s.isFolderTrusted() {
+	scripted := s.plan.Scenario.Trusted
+	if scripted != nil && *scripted || scripted == nil && !s.hasUserCompletedOnboarding() || s.isFolderTrusted() {
 		return nil
 	}
 	d := &dialog{kind: "trust", indent: 1, slotValues: map[string]string{"dir": s.plan.CWD}, head: []string{

@@ -74,10 +74,11 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 	if err != nil {
 		return err
 	}
-	access, err := c.createTokenAndAccessRules(s)
+	token, err := localhttp.WriteNewTokenFile(s.NewID, c.TokenFile)
 	if err != nil {
 		return err
 	}
+	access := localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}
 	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
 	if servers != nil {
@@ -128,12 +129,6 @@ func (c *Serve) pagesAndMCPHandler(front *mcpserver.Server, external *debug.Serv
 }
 
 const tokenCookieName = "claudeless_debug_token"
-
-// createTokenAndAccessRules writes the token file. It returns rules that allow the debugger's own pages, c.AllowOrigin, and programs.
-func (c *Serve) createTokenAndAccessRules(s *process.System) (localhttp.Access, error) {
-	token, err := localhttp.WriteNewTokenFile(s.NewID, c.TokenFile)
-	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err
-}
 
 // serve listens on the port of --port. Without --port, it uses the default port or, if that is in use, a free port.
 func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {

@@ -38,7 +38,9 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 	}
 	names := make(chan []string, 1)
 	go func() { names <- NamesOfLinksToRealCLI(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
-	r.apiKey, r.realNames = newCanaryKey(), names
+	var canary [12]byte
+	_, _ = rand.Read(canary[:])                                                       // never fails
+	r.apiKey, r.realNames = "claudeless-canary-"+hex.EncodeToString(canary[:]), names // a key that is valid nowhere, and recognizable in any output
 	var err error
 	if r.ownedTempDir, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("creating the directory of the run: %w", err)
@@ -152,13 +154,6 @@ func (r *preparedRun) removeTaskFiles() {
 		_ = os.Remove(filepath.Join(sockets, strings.TrimSuffix(filepath.Base(session), ".json")+".sock"))
 	}
 	_ = os.Remove(sockets)
-}
-
-// newCanaryKey returns a random API key that is not valid anywhere and is recognizable in any output.
-func newCanaryKey() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return "claudeless-canary-" + hex.EncodeToString(b[:])
 }
 
 func (r *preparedRun) commandEnviron() []string {

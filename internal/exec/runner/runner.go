@@ -52,7 +52,9 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		}
 	}
 	if o.JudgeLater {
-		return &verdict.Report{Command: &result}, nil, r.writeFindingsForLaterVerdict(left)
+		fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
+		later := verdict.Report{Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
+		return &verdict.Report{Command: &result}, nil, later.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 	}
 	report, in, judgeErr := r.readJournalAndJudge(left)
 	if report == nil {
@@ -121,14 +123,6 @@ func (r *preparedRun) relaySignals(a *proc.Attached) (stop func()) {
 			go a.KillIfRunningAfter(2 * time.Second) // returns when the command exits
 		}
 	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-}
-
-// writeFindingsForLaterVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover
-// processes.
-func (r *preparedRun) writeFindingsForLaterVerdict(leftovers []leftoverProcess) error {
-	report := verdict.Report{Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
-	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
-	return report.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
 // readJournalAndJudge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
