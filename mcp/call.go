@@ -211,7 +211,7 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 	if err != nil {
 		return "", nil
 	}
-	st, err := s.awaitUpToDateStatus(ctx)
+	st, err := s.statusAfterRecordedLoss(ctx)
 	if err != nil {
 		return "", nil
 	}

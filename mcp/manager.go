@@ -209,7 +209,7 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	if st.conn == nil || !st.conn.IsHosted() {
 		return notConnectedError{server}
 	}
-	return st.conn.Deliver(ctx, message)
+	return st.conn.DeliverFromHost(ctx, message)
 }
 
 // ServerChange is the outcome of SetServers.

@@ -220,7 +220,7 @@ func (s *server) connectTimeout() time.Duration {
 }
 
 func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.Conn, error) {
-	st, err := s.awaitUpToDateStatus(ctx)
+	st, err := s.statusAfterRecordedLoss(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -285,9 +285,9 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 	return a.note, nil
 }
 
-// awaitUpToDateStatus returns the status. If the connection was just lost, it first waits until the loss
+// statusAfterRecordedLoss returns the status. If the connection was just lost, it first waits until the loss
 // is recorded. Otherwise, a call right after a crash would use the dead connection.
-func (s *server) awaitUpToDateStatus(ctx context.Context) (status, error) {
+func (s *server) statusAfterRecordedLoss(ctx context.Context) (status, error) {
 	return s.waitForStatus(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
 }
 

@@ -82,7 +82,7 @@ func runCommandOrClaude(ctx context.Context, s *process.System) error {
 		return printHelp(s)
 	}
 	f.Interactive = !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
-	if err := f.Check(s); err != nil {
+	if err := f.CheckAndNormalize(s); err != nil {
 		return err
 	}
 	if f.Interactive {

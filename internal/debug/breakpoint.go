@@ -100,8 +100,8 @@ func (p *breakpointSet) SetBreakpoint(c BreakpointSettings) error {
 	return err
 }
 
-// ChangeBreakpoint changes an existing breakpoint and returns its new state. An unknown name is an error.
-func (p *breakpointSet) ChangeBreakpoint(c BreakpointSettings) (Breakpoint, error) {
+// UpdateBreakpoint changes an existing breakpoint and returns its new state. An unknown name is an error.
+func (p *breakpointSet) UpdateBreakpoint(c BreakpointSettings) (Breakpoint, error) {
 	return p.addOrChangeBreakpoint(c, true)
 }
 

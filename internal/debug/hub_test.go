@@ -137,7 +137,7 @@ func TestBehaviors(t *testing.T) {
 		word string
 		want StopBehavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"yield", BehaviorUseHubDefault}, {"continue", BehaviorNeverStop}, {"breakpoints", BehaviorStop}, {"defer", BehaviorUseHubDefault}, {"default", BehaviorUseHubDefault}} { // S16 S17 S18
-		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
+		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestBehaviors(t *testing.T) {
 		word string
 		want StopBehavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"exception", BehaviorStopAfterFailedCall}, {"stop_exception", BehaviorStopBeforeAndAfterAnyOutcome}, {"yield", BehaviorUseHubDefault}, {"both", BehaviorStopBeforeAndAfterAnyOutcome}} { // S21 S22 S23 S24 S25
-		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
+		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestBehaviors(t *testing.T) {
 		{BreakpointSettings{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
 		{BreakpointSettings{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
 	} {
-		if _, err := h.BreakpointSet.ChangeBreakpoint(tt.c); code(err) != tt.want {
+		if _, err := h.BreakpointSet.UpdateBreakpoint(tt.c); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
 		}
 	}

@@ -104,9 +104,9 @@ func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	return p.absolutePathFrom(p.currentDir(), path)
 }
 
-// resolvePathWithParentReferencesLikeShell resolves a path of a command line as the shell does: it follows a link before it
+// resolveLinksBeforeParents resolves a path of a command line as the shell does: it follows a link before it
 // applies "..".
-func (p *pathResolver) resolvePathWithParentReferencesLikeShell(path string) string {
+func (p *pathResolver) resolveLinksBeforeParents(path string) string {
 	abs := p.absolutePathFromCurrentDir(path)
 	if hasParentReference(path) {
 		if walked := p.resolveParentReferences(path); p.resolveLinks(walked) != p.resolveLinks(abs) {

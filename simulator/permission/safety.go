@@ -89,7 +89,7 @@ func (c *analyzedCall) approvalIfCallChangesSensitiveFile() *approvalRequest {
 
 // sensitivePathApproval returns the approval request for a path of the command line; nil means that it is not sensitive.
 func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
-	abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)
+	abs := c.modeAndRules.resolver.resolveLinksBeforeParents(path)
 	if strings.HasPrefix(path, "//") { // on Windows, the path would name a host
 		abs = "/" + abs
 	}
@@ -130,7 +130,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 		}
 		for _, path := range c.words.resolveOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // after a change of directory, it is unknown which file a relative path names
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolveLinksBeforeParents(path))}
 				return q
 			}
 		}
@@ -147,7 +147,7 @@ func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.
 			q = nil
 		}
 		if q != nil {
-			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}, c.acceptEditsSuggestion()...)
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolveLinksBeforeParents(path))}, c.acceptEditsSuggestion()...)
 			return q
 		}
 	}
@@ -185,7 +185,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 // that contains the CLI's sign-in tokens.
 func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
 	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
-	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isAtOrBelow(filepath.Clean(abs), tokens) {
+	if abs := c.modeAndRules.resolver.resolveLinksBeforeParents(path); c.modeAndRules.resolver.home == "" || !isAtOrBelow(filepath.Clean(abs), tokens) {
 		return nil
 	}
 	message := "This command changes a directory that contains " + tokens + ", which tools may not change."

@@ -79,7 +79,7 @@ func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 			if r.WritesFile && globTextPattern().MatchString(path) {
 				return c.approvalForGlobInWrite(path)
 			}
-			if q := c.redirectTargetApproval(r, c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)); q != nil {
+			if q := c.redirectTargetApproval(r, c.modeAndRules.resolver.resolveLinksBeforeParents(path)); q != nil {
 				return q
 			}
 		}
@@ -124,7 +124,7 @@ func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (out
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
+				if abs := c.modeAndRules.resolver.resolveLinksBeforeParents(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 					return c.readOutsideWorkingDirsApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
@@ -187,7 +187,7 @@ func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absol
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)
+			abs := c.modeAndRules.resolver.resolveLinksBeforeParents(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}

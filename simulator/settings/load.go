@@ -42,7 +42,7 @@ func Load(o Options) (Settings, error) {
 		return Settings{}, err
 	}
 	s.removeUnmanagedRulesAndDisabledHooks()
-	s.dropUntrustedPermissions(o)
+	s.dropUntrustedGrants(o)
 	return s, nil
 }
 
@@ -354,8 +354,8 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return keysWithInvalidValues(known)
 }
 
-// dropUntrustedPermissions removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
-func (s *Settings) dropUntrustedPermissions(o Options) {
+// dropUntrustedGrants removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
+func (s *Settings) dropUntrustedGrants(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
 	dir := func(d AdditionalWorkingDirectory) bool { return d.Source == SourceProject }

@@ -204,7 +204,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 // returns only later changes. An agent's second request lists agents and may recommend Bash.
 func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext) (lines []any) {
 	if agentID != "" {
-		lines = append(lines, l.takeListingsOfSubagent(agentID)...)
+		lines = append(lines, l.listingsWithFirstResults(agentID)...)
 		if input.requestID != "" {
 			lines = append(lines, l.attachments.remainingLimitLines(agentID, now.Remaining)...)
 		}
@@ -236,8 +236,8 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	return lines
 }
 
-// takeListingsOfSubagent returns, once, the attachments that a sub-agent gets with its first results.
-func (l *modelRequestLog) takeListingsOfSubagent(agentID string) []any {
+// listingsWithFirstResults returns, once, the attachments that a sub-agent gets with its first results.
+func (l *modelRequestLog) listingsWithFirstResults(agentID string) []any {
 	c := l.inputOf(agentID)
 	if !c.hasResults || c.listsAgents {
 		return nil

@@ -132,7 +132,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		id := ev.Text("task_id")
 		err := r.writePromptAndToolsSnapshotOnce(id)
 		if ev.Text("status") == "completed" {
-			err = cmp.Or(err, r.writeLinesToTranscriptOf(id, r.requests.takeListingsOfSubagent(id)...))
+			err = cmp.Or(err, r.writeLinesToTranscriptOf(id, r.requests.listingsWithFirstResults(id)...))
 		}
 		if err != nil {
 			return err
@@ -432,7 +432,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			}
 		}
 		if ev.Role == "user" {
-			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.takeListingsOfSubagent(ev.AgentID)...); err != nil {
+			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.listingsWithFirstResults(ev.AgentID)...); err != nil {
 				return err
 			}
 		}

@@ -67,7 +67,7 @@ func Edit(f *SeenFileTracker) tool.Tool {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
-		Run: typedRun(f, runEdit),
+		Run: typedRunForCaller(f, runEdit),
 	}
 }
 
@@ -380,7 +380,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")
 		},
 		Check: typedCheck(f, refuseUnwritableFile),
-		Run:   typedRun(f, runWrite),
+		Run:   typedRunForCaller(f, runWrite),
 	}
 }
 

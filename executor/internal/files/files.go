@@ -81,8 +81,8 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	return &SeenFileTracker{f.options, f.seenByAgents.seen[agentOrNilForSession.ID], f.seenByAgents, true}
 }
 
-// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
-func typedRun[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
+// typedRunForCaller and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
+func typedRunForCaller[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
 	})

@@ -48,7 +48,7 @@ func NotebookEdit(f *SeenFileTracker) tool.Tool {
 			_, refusal := f.editNotebookInMemory(&in)
 			return refusal
 		}),
-		Run: typedRun(f, runNotebookEdit),
+		Run: typedRunForCaller(f, runNotebookEdit),
 	}
 }
 

@@ -24,7 +24,7 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 		plain = *e
 	}
 	d := ripgrepToGoPatternRewriter{pattern: pattern, itemStart: -1, exceedsLimit: plain.Code == syntax.ErrInvalidRepeatSize}
-	if d.rewriteWholePatternForGo(); d.output.String() == pattern {
+	if d.rewritePattern(); d.output.String() == pattern {
 		return re, err
 	}
 	other, failed := regexp.Compile(flags + d.output.String())
@@ -47,7 +47,7 @@ type ripgrepToGoPatternRewriter struct {
 	exceedsLimit bool // nested counts, as in (a{90}){90}, multiply to more than Go's engine allows
 }
 
-func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
+func (d *ripgrepToGoPatternRewriter) rewritePattern() {
 	for i := 0; i < len(d.pattern); i++ {
 		switch c := d.pattern[i]; c {
 		case '\\':

@@ -31,7 +31,7 @@ func Read(f *SeenFileTracker) tool.Tool {
 		Name:  "Read",
 		Check: typedCheck(f, refuseBinaryOrDeviceFile),
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
-			r := typedRun(f, runRead)(ctx, call)
+			r := typedRunForCaller(f, runRead)(ctx, call)
 			out, _ := r.Output.(readOutput)
 			if file, _ := out.File.(textFile); file.truncationNotice != "" {
 				r.EventsAfter = append(r.EventsAfter, &protocol.AttachmentAdded{Role: "system", Rendered: []string{file.truncationNotice}, AgentID: call.CallerAgentID(), Attachment: map[string]any{

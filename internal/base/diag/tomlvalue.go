@@ -256,7 +256,7 @@ func (s *tomlScanner) scanBareValue() (Kind, string, bool) {
 			text = s.src[start:s.pos]
 		}
 	}
-	switch kind := kindOfUnquoted(text); {
+	switch kind := kindOfUnquotedTOML(text); {
 	case kind != KindNull:
 		return kind, text, true
 	case text == "":
@@ -272,8 +272,8 @@ func (s *tomlScanner) skipUnquotedValue() {
 	}
 }
 
-// kindOfUnquoted returns the kind of an unquoted value. KindNull means text is not a value or exceeds 64 bytes.
-func kindOfUnquoted(text string) Kind {
+// kindOfUnquotedTOML returns the kind of an unquoted value. KindNull means text is not a value or exceeds 64 bytes.
+func kindOfUnquotedTOML(text string) Kind {
 	if text == "true" || text == "false" {
 		return KindBool
 	}

@@ -19,13 +19,13 @@ import (
 // CompatValueForOlderRustTool is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
 const CompatValueForOlderRustTool = "claudeless-rs"
 
-// Check validates what cannot be checked while parsing one flag: combinations of flags, flags that the superuser may
+// CheckAndNormalize validates what cannot be checked while parsing one flag: combinations of flags, flags that the superuser may
 // not use, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
 // also normalises values in f (session id, system prompts from files, known betas) and prints warnings.
 //
 // It does not check four things that need more than flags: --settings, --mcp-config, the name of --agent, and whether
 // the session id is already in use.
-func (f *Flags) Check(s *process.System) error {
+func (f *Flags) CheckAndNormalize(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		validateAndTrimSessionFlags, refuseFlagsOfOtherPrograms, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, appendSystemPromptFiles,
 	}
@@ -44,12 +44,12 @@ func Refusal(s process.System, words []string) string {
 	f, err := Parse(&s, words)
 	if err == nil {
 		f.Interactive = !f.Print && s.StdinIsTTY
-		err = f.Check(&s)
+		err = f.CheckAndNormalize(&s)
 	}
 	return RefusalMessage(err)
 }
 
-// RefusalMessage returns the message of an error of [Parse] or [Flags.Check]; empty if the error has another origin.
+// RefusalMessage returns the message of an error of [Parse] or [Flags.CheckAndNormalize]; empty if the error has another origin.
 func RefusalMessage(err error) (message string) {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)

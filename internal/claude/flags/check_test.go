@@ -30,7 +30,7 @@ func mustParse(t *testing.T, args ...string) *Flags {
 	s, stderr := fakeSystem(t)
 	f, err := Parse(s, args)
 	if err == nil {
-		err = f.Check(s)
+		err = f.CheckAndNormalize(s)
 	}
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -138,7 +138,7 @@ func TestFlagsOfOtherPrograms(t *testing.T) {
 		s, _ := fakeSystem(t)
 		f, err := Parse(s, words(line))
 		if err == nil {
-			err = f.Check(s)
+			err = f.CheckAndNormalize(s)
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
@@ -150,7 +150,7 @@ func TestBetas(t *testing.T) {
 	s, stderr := fakeSystem(t)
 	f, err := Parse(s, []string{"-p", "hi", "--betas", knownBeta, "a," + knownBeta, "", "--betas", knownBeta})
 	if err == nil {
-		err = f.Check(s)
+		err = f.CheckAndNormalize(s)
 	}
 	if want := []string{knownBeta, knownBeta}; err != nil || !slices.Equal(f.Betas, want) {
 		t.Errorf("betas %q, error %v", f.Betas, err)
@@ -201,7 +201,7 @@ func TestWarningsDoNotEndTheRun(t *testing.T) {
 		s, stderr := fakeSystem(t)
 		f, err := Parse(s, words(args))
 		if err == nil {
-			err = f.Check(s)
+			err = f.CheckAndNormalize(s)
 		}
 		if err != nil || !strings.HasPrefix(stderr.String(), "Warning: ") || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%s: error %v, stderr %q", args, err, stderr)
@@ -232,7 +232,7 @@ func TestRootMayNotSkipPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := f.Check(s); err != nil {
+		if err := f.CheckAndNormalize(s); err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {
@@ -246,7 +246,7 @@ func TestCompatAllowsStreamWithoutVerbose(t *testing.T) {
 	s.Environ = []string{"CLAUDELESS_COMPAT=claudeless-rs"}
 	f, err := Parse(s, words("-p hi --output-format stream-json"))
 	if err == nil {
-		err = f.Check(s)
+		err = f.CheckAndNormalize(s)
 	}
 	if err != nil {
 		t.Error(err)
@@ -267,7 +267,7 @@ func TestSystemPromptFiles(t *testing.T) {
 	} {
 		f, err := Parse(s, words(args))
 		if err == nil {
-			err = f.Check(s)
+			err = f.CheckAndNormalize(s)
 		}
 		if got := [2]string{f.SystemPrompt, f.AppendSystemPrompt}; err != nil || got != want {
 			t.Errorf("%s: %q, error %v, want %q", args, got, err, want)
@@ -281,7 +281,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		f, err := Parse(s, s.Args[1:])
 		if err == nil {
-			err = f.Check(s)
+			err = f.CheckAndNormalize(s)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -75,7 +75,7 @@ type ModelFlags struct {
 	Autocompact                  string // auto, or a number of tokens
 }
 
-// PromptFlags configure the system prompt; [Flags.Check] adds the texts of the files.
+// PromptFlags configure the system prompt; [Flags.CheckAndNormalize] adds the texts of the files.
 type PromptFlags struct {
 	SystemPrompt, SystemPromptFile, AppendSystemPrompt, AppendPromptFile string
 }
@@ -139,7 +139,7 @@ func (f *Flags) WasGiven(name string) bool {
 	return ok
 }
 
-// Parse parses a command line of claude; call [Flags.Check] before a run. Under the name claude, flags of claudeless
+// Parse parses a command line of claude; call [Flags.CheckAndNormalize] before a run. Under the name claude, flags of claudeless
 // are unknown, but the corresponding environment variables apply.
 func Parse(s *process.System, words []string) (*Flags, error) {
 	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}

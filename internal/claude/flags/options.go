@@ -384,7 +384,7 @@ func kebabToCamelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// settingSourcesSetter only splits the list. [Flags.Check] validates the names, because the error about a wrong name does
+// settingSourcesSetter only splits the list. [Flags.CheckAndNormalize] validates the names, because the error about a wrong name does
 // not look like the errors of other flags.
 func settingSourcesSetter(target *[]string) func(string) error {
 	return func(value string) error {

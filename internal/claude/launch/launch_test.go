@@ -25,7 +25,7 @@ func resolve(t *testing.T, dir string, env []string, line string) Plan {
 	}
 	f, err := flags.Parse(s, s.Args[1:])
 	if err == nil {
-		err = f.Check(s)
+		err = f.CheckAndNormalize(s)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: "fs/*", Before: new("go")}); err != nil {
+	if _, err := hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientClaudelessRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})

@@ -276,12 +276,12 @@ func removeBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any,
 }
 
 func setBreakpointBehaviorBeforeCall(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
+	b, err := f.hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
+	b, err := f.hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 

@@ -446,14 +446,14 @@ func inARow(t *testing.T, hub *debug.Hub) {
 			for range each {
 				err := hub.BreakpointSet.SetBreakpoint(own)
 				if err == nil {
-					_, err = hub.BreakpointSet.ChangeBreakpoint(own)
+					_, err = hub.BreakpointSet.UpdateBreakpoint(own)
 				}
 				if err != nil {
 					t.Errorf("the breakpoint %s is lost: %v", own.Name, err)
 					return
 				}
 				hub.BreakpointSet.RemoveBreakpoint(own.Name)
-				if _, err := hub.BreakpointSet.ChangeBreakpoint(own); err == nil {
+				if _, err := hub.BreakpointSet.UpdateBreakpoint(own); err == nil {
 					t.Errorf("the breakpoint %s is there again", own.Name)
 					return
 				}

@@ -76,12 +76,12 @@ type behaviorRequest struct {
 }
 
 func (a *restAPI) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
+	b, err := a.Hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
 func (a *restAPI) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
+	b, err := a.Hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
 

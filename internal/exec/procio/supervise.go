@@ -330,7 +330,7 @@ func ExecRealClaude(ctx context.Context, s *process.System, fault string, argv [
 	if f == nil {
 		return runAsForegroundChild(ctx, s, e, argv, refusal)
 	}
-	return relayThroughWrapper(ctx, s, e, argv)
+	return runChildWithFault(ctx, s, e, argv)
 }
 
 // realClaudeLogCacheDir returns the directory in which a real claude with this environment keeps logs.
@@ -388,7 +388,7 @@ func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) (childExit 
 	return exit
 }
 
-func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
+func runChildWithFault(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {

@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		later := verdict.Report{Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
 		return &verdict.Report{Command: &result}, nil, later.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 	}
-	report, in, judgeErr := r.readJournalAndJudge(left)
+	report, in, judgeErr := r.judgeAndRecordVerdict(left)
 	if report == nil {
 		return nil, nil, judgeErr
 	}
@@ -125,8 +125,8 @@ func (r *preparedRun) relaySignals(a *proc.Attached) (stop func()) {
 	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 }
 
-// readJournalAndJudge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
-func (r *preparedRun) readJournalAndJudge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
+// judgeAndRecordVerdict reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
+func (r *preparedRun) judgeAndRecordVerdict(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
 	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	for _, p := range leftovers {
 		in.Killed = append(in.Killed, p.pid)

@@ -320,8 +320,8 @@ func (c *Conn) CloseReason(patience time.Duration) string {
 	return p.debug.Redact(reason)
 }
 
-// Deliver handles an unsolicited message of an SDK server (see IsHosted).
-func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
+// DeliverFromHost handles an unsolicited message of an SDK server (see IsHosted).
+func (c *Conn) DeliverFromHost(ctx context.Context, message json.RawMessage) error {
 	return c.host.handleMessageAndAnswer(ctx, message)
 }
 
