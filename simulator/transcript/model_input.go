@@ -153,8 +153,8 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 	}
 }
 
-// insertReminderInUserMessage adds a reminder to the last user message. After results, it is a block of its own or part of the
-// last result.
+// insertReminderInUserMessage adds a reminder to the last user message. After tool results, the reminder is a
+// separate block if isOwnBlock is set or texts of hooks come before it; otherwise it is part of the last result.
 func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string, isOwnBlock bool) {
 	for i := beforeIndex - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {

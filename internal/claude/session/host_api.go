@@ -193,7 +193,7 @@ func (s *Session) Rename(title string) {
 	s.conversation.queueTranscriptChange(func() { s.records.SetTitle(title) })
 }
 
-// SetTitleOfHost sets the title in the initialize request. Unlike the title of [Session.Rename], it is no name of the agent.
+// SetTitleOfHost sets the title that the initialize request contains. Unlike [Session.Rename], it does not name the agent.
 func SetTitleOfHost(s *Session, title string) {
 	s.state.SetTitle(title)
 	s.conversation.queueTranscriptChange(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
