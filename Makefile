@@ -6,6 +6,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
 TEST      ?= go test
+SYNC      = $(if $(filter output-sync,$(.FEATURES)),-Otarget)
 PACKAGES  ?= ./tests/scripts ./mcp ./tests/docs ./internal/cli ./...
 
 .PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full follow e2e packages balancer portable release release-check ci nightly
@@ -50,7 +51,7 @@ interop: ## run programs of the Agent SDKs, other SDKs and public MCP servers (n
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
 conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached), all at the same time: they mostly wait
-	tests/conformance/install.sh >/dev/null && $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) conformance-server conformance-run-client conformance-api
+	tests/conformance/install.sh >/dev/null && $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j3 $(SYNC)) conformance-server conformance-run-client conformance-api
 conformance-%:
 	tests/conformance/$*.sh $(CURDIR)/bin/claudeless
 parity: build ## compare a third of tests/parity with the real CLI (npm, pinned, cached); in CI a missing one fails
@@ -74,6 +75,6 @@ release-check: ## make the release twice, compare, install each artefact in a cl
 ci: export TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
 ci: export PACKAGES = ./tests/scripts ./mcp ./tests/docs ./internal/cli $$$$(go list ./... | grep -v /tests/structure)
 ci: ## everything that says the same of the same tree twice, cheapest first; at the end the time of each part
-	@for part in policy lint test race determinism generated conformance interop parity packages e2e; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $$part $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}"
+	@for part in policy lint test race determinism generated "conformance e2e -j4 $(SYNC)" interop parity packages; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $${part% -j*} $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}"
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
 nightly: race-full parity-full fuzz soak portable balancer release-check ## what takes too long for every change
