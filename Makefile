@@ -75,6 +75,5 @@ release-check: ## make the release twice, compare, install each artefact in a cl
 ci: export TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
 ci: export PACKAGES = ./tests/scripts ./mcp ./tests/docs ./internal/cli $$$$(go list ./... | grep -v /tests/structure)
 ci: ## everything that says the same of the same tree twice, cheapest first; at the end the time of each part
-	@for part in policy lint test race determinism generated "conformance e2e -j4 $(SYNC)" interop parity packages; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $${part% -j*} $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}"
-	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
+	@for part in policy lint test race determinism generated "conformance e2e -j4 $(SYNC)" interop parity packages; do start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; times="$$times $${part% -j*} $$(($$(date +%s) - start)),"; done; echo "seconds:$${times%,}" && echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
 nightly: race-full parity-full fuzz soak portable balancer release-check ## what takes too long for every change

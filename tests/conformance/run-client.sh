@@ -25,7 +25,7 @@ main=$("$here/install.sh")
 
 # client runs scenarios and shows the suite's output only if they fail.
 client() {
-	node "$main" client --command "$here/client.sh" "$@" -o "$tmp/out" >"$tmp/log" 2>&1 || {
+	node "$main" client --timeout 120000 --command "$here/client.sh" "$@" -o "$tmp/out" >"$tmp/log" 2>&1 || {
 		tail -60 "$tmp/log"
 		echo "conformance: client: $* failed" >&2
 		exit 1
