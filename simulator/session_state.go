@@ -36,27 +36,24 @@ type Snapshot struct {
 	Thinking                  claudecode.Thinking
 }
 
-// Snapshot returns the current values.
+// Snapshot returns the current values. An agent without an effort of its own has that of the session if it has the same model.
 func (l *SessionState) Snapshot() Snapshot {
 	l.mu.Lock()
 	now := l.snapshot
 	l.mu.Unlock()
+	model := claudecode.ResolveModel(cmp.Or(now.Model, claudecode.DefaultModel))
 	if l.parent != nil {
 		own := now
 		now = l.parent.Snapshot()
+		if claudecode.ResolveModel(now.Model) != model {
+			now.Effort = ""
+		}
 		now.Model, now.Effort = own.Model, cmp.Or(own.Effort, now.Effort)
 	}
-	now.Effort = now.effortLevel()
-	return now
-}
-
-// effortLevel returns the effort in use; it is empty for models without effort levels.
-func (n Snapshot) effortLevel() string {
-	own := claudecode.FactsOfModel(claudecode.ResolveModel(cmp.Or(n.Model, claudecode.DefaultModel))).DefaultEffort
-	if own == "" {
-		return ""
+	if own := claudecode.FactsOfModel(model).DefaultEffort; own == "" || now.Effort == "" {
+		now.Effort = own // empty for models without effort levels
 	}
-	return cmp.Or(n.Effort, own)
+	return now
 }
 
 // ForAgent returns the state of a sub-agent with agentModel. It shares all else with l, but may set its own effort.

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// An agent has its own model. All other values are those of the session.
+// An agent has its own model, and the effort of the session only if its model is the same. All other values are those of the session.
 func TestLiveOfAgent(t *testing.T) {
 	live := &simulator.SessionState{}
 	agent := live.ForAgent("haiku")
@@ -17,9 +17,12 @@ func TestLiveOfAgent(t *testing.T) {
 	live.SetEffort("low")
 	live.SetOutputStyle("terse")
 	live.SetTitle("T")
-	want := simulator.Snapshot{SessionID: "S", TranscriptPath: "/t/S.jsonl", Model: "haiku", Effort: "low", OutputStyle: "terse", Title: "T"}
+	want := simulator.Snapshot{SessionID: "S", TranscriptPath: "/t/S.jsonl", Model: "haiku", Effort: "medium", OutputStyle: "terse", Title: "T"}
 	if diff := cmp.Diff(want, agent.Snapshot()); diff != "" {
 		t.Errorf("agent (-want +got):\n%s", diff)
+	}
+	if got := live.ForAgent("claude-opus-5-5").Snapshot().Effort; got != "low" {
+		t.Errorf("an agent with the model of the session has effort %s", got)
 	}
 	agent.SetModel("sonnet")
 	if live.Model() != "opus" || agent.Model() != "sonnet" {

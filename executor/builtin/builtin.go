@@ -43,7 +43,7 @@ type Options struct {
 	// repository outside of the worktree. Nil means that the session does not start in a worktree.
 	Worktree *Worktree
 	Allowed  func(name string) bool // reports whether the session has a tool; nil means that it has all
-	Access   Access                 // reports which files may be read; nil means all
+	Access   Access                 // reports which files may be read and changed; nil means all
 	Hooks    Hooks                  // runs the hooks of events that tools raise; nil means none
 	// Tasks holds the background commands; nil means that commands cannot run in the background. The caller closes it.
 	Tasks  *task.Set
@@ -57,11 +57,10 @@ type Options struct {
 	Answers map[string]string
 }
 
-// Access reports which files may be read.
+// Access reports which files may be read and changed.
 type Access interface {
-	// IsReadableWithoutAsking reports whether a file may be read without permission. Such a file may be changed even if the model
-	// has not read it before.
-	IsReadableWithoutAsking(path string) bool
+	// IsChangeableUnread reports whether an agent (nil means the session) may change a file that its model has not read.
+	IsChangeableUnread(path string, agent *protocol.AgentRef) bool
 	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
 	IsHidden(path string) bool
 }

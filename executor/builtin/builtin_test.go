@@ -55,7 +55,7 @@ type fakeAccess struct {
 	hidden   func(string) bool
 }
 
-func (a fakeAccess) IsReadableWithoutAsking(path string) bool {
+func (a fakeAccess) IsChangeableUnread(path string, _ *protocol.AgentRef) bool {
 	return strings.HasPrefix(path, a.readable)
 }
 func (a fakeAccess) IsHidden(path string) bool { return a.hidden != nil && a.hidden(path) }

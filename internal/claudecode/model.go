@@ -28,6 +28,8 @@ type ModelFacts struct {
 	EffortPerTurn bool
 	// HasTaskList is true if the model is offered the tools of the task list.
 	HasTaskList bool
+	// ReadsBeforeChange is true if the model must read a file before it changes it (observed with 2.1.330).
+	ReadsBeforeChange bool
 	// DefaultEffort is the level without a setting; empty means the model has no effort levels.
 	DefaultEffort string
 	// HasUltracode is true if the mode ultracode is available.
@@ -202,6 +204,13 @@ func ResolveModel(name string) string {
 		return base // the model has this context window anyway
 	}
 	return name
+}
+
+// IsFamilyAliasOfModel reports whether alias names the family of a model. To an agent, such an alias of the session's model means
+// this model (observed with 2.1.330).
+func IsFamilyAliasOfModel(alias, model string) bool {
+	alias = strings.ToLower(alias)
+	return slices.Contains([]string{"fable", "haiku", "opus", "sonnet"}, alias) && strings.Contains(ResolveModel(model), alias)
 }
 
 // ResolveModelInPlanMode is [ResolveModel] for requests in plan mode. There, haiku means sonnet and opusplan means opus.

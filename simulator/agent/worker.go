@@ -121,9 +121,9 @@ func (w *agentRun) modeOverride() protocol.PermissionMode {
 }
 
 func (w *agentRun) effectiveModelName() string {
-	name := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit")
-	if name == "inherit" {
-		return w.agents.options.Session.Options().State.Model()
+	name, ofSession := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit"), w.agents.options.Session.Options().State.Model()
+	if name == "inherit" || claudecode.IsFamilyAliasOfModel(name, ofSession) {
+		return ofSession
 	}
 	return w.agents.options.Models.ResolveModelName(name)
 }
@@ -242,12 +242,12 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
-	ref := protocol.AgentRef{
-		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Effort: w.definition.Effort,
-		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
-	}
 	state := s.State.ForAgent(w.model)
 	state.SetEffort(w.definition.Effort)
+	ref := protocol.AgentRef{
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Model: state.Model(), Effort: w.definition.Effort,
+		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
+	}
 	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},

@@ -82,6 +82,7 @@ type AgentRef struct {
 	// Calls that need permission are denied, without an event.
 	NoPrompts    bool
 	Mode         string // permission mode of the agent's calls; empty means the mode of the session
+	Model        string // full name of the agent's model
 	Effort       string // effort level of the agent's model; empty means the level of the session
 	InBackground bool
 	Searches     bool // the agent's definition lists tools, but not Bash; only such an agent can have Glob and Grep

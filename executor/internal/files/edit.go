@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,7 +150,7 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
-	case !p.wasRead && !f.options.Access.IsReadableWithoutAsking(p.path):
+	case !p.wasRead && !f.options.Access.IsChangeableUnread(p.path, f.agent):
 		return no(notReadText)
 	}
 	if p.usesCRLF = endsAllLinesWithCRLF(p.contentBefore); p.usesCRLF {
@@ -183,8 +184,13 @@ func endsAllLinesWithCRLF(text string) bool {
 
 // useQuotesAndUnicodeEscapesOfFile adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
 func useQuotesAndUnicodeEscapesOfFile(fileContent, old, replacement string) (adaptedOld string, adaptedReplacement string) {
-	old, replacement = withQuotesOfFile(fileContent, old, replacement)
-	if escaped := escapeNonASCIIAsUTF16Units(old); !strings.Contains(fileContent, old) && strings.Contains(fileContent, escaped) {
+	if strings.Contains(fileContent, old) {
+		return old, replacement
+	}
+	if found := findIgnoringQuotes(fileContent, old); found != "" {
+		return found, matchCurlyQuotes(found, replacement)
+	}
+	if escaped := escapeNonASCIIAsUTF16Units(old); strings.Contains(fileContent, escaped) {
 		return escaped, escapeNonASCIIAsUTF16Units(replacement)
 	}
 	return old, replacement
@@ -224,12 +230,7 @@ func renameOldAndNewStrKeys(in *tool.Keys) bool {
 // addReplaceAllDefault adds "replace_all": false as the first key, as the CLI does, to an input that has exactly the keys
 // file_path, old_string and new_string. It reports whether it changed the input.
 func addReplaceAllDefault(in *plainjson.Object) bool {
-	for _, key := range []string{"file_path", "old_string", "new_string"} {
-		if in.Get(key) == nil {
-			return false
-		}
-	}
-	if in.Get("replace_all") != nil || len(*in) != 3 {
+	if len(*in) != 3 || slices.ContainsFunc([]string{"file_path", "old_string", "new_string"}, func(key string) bool { return in.Get(key) == nil }) {
 		return false
 	}
 	switch plainjson.TypeOf(in.Get("old_string")) {
@@ -239,18 +240,6 @@ func addReplaceAllDefault(in *plainjson.Object) bool {
 	}
 	*in = append(plainjson.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
 	return true
-}
-
-// withQuotesOfFile adapts an edit to a file in which the text to replace has other quotes, such as curly quotes. It
-// returns all other edits unchanged.
-func withQuotesOfFile(content, before, after string) (adaptedBefore, adaptedAfter string) {
-	if strings.Contains(content, before) {
-		return before, after
-	}
-	if found := findIgnoringQuotes(content, before); found != "" {
-		return found, matchCurlyQuotes(found, after)
-	}
-	return before, after
 }
 
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
@@ -390,7 +379,7 @@ var subagentForbiddenReportNamePattern = sync.OnceValue(func() *regexp.Regexp { 
 // refuseUnwritableFile refuses a file that cannot be replaced, or whose current content the session must read first.
 func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	if f.usedByAgent && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {
+	if f.agent != nil && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {
 		return new(tool.Refuse("Subagents should return findings as text, not write report files. Include this content in your final response instead."))
 	}
 	old, err := readRegularFile(path)
@@ -403,7 +392,7 @@ func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) 
 	read, current, _ := f.seenByModel.compareWithSeenContent(path, string(old))
 	switch {
 	case err != nil:
-	case !read && !f.options.Access.IsReadableWithoutAsking(path), f.seenByModel.isReadTruncated(path):
+	case !read && !f.options.Access.IsChangeableUnread(path, f.agent), f.seenByModel.isReadTruncated(path):
 		return new(tool.Refuse(notReadText))
 	case read && !current:
 		return new(tool.Refuse(modifiedSinceText))

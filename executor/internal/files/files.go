@@ -2,7 +2,7 @@
 // search files (Glob, Grep). Searches skip files that a permission rule hides.
 //
 // The tools change a file only if the session has read its current content, or if Options.Access
-// allows reading the file without permission.
+// allows changing it unread.
 package files
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not read it.
+// Access reports whether an agent may change a file that its model has not read. A nil agent means the session itself.
 type Access interface {
-	IsReadableWithoutAsking(path string) bool
+	IsChangeableUnread(path string, agent *protocol.AgentRef) bool
 }
 
 // Options configure [New]. Paths and Clock are required.
 type Options struct {
 	Paths  *tool.Shell // resolves paths relative to its working directory
 	Clock  tool.Clock  // provides the ids of new notebook cells
-	Access Access      // nil means all files may be read
+	Access Access      // nil means all files may be changed
 }
 
 // Tools returns the Edit, NotebookEdit, Read and Write tools.
@@ -41,7 +41,7 @@ type SeenFileTracker struct {
 	options      Options
 	seenByModel  *seenFiles
 	seenByAgents *seenFilesByAgent
-	usedByAgent  bool // the contents are those that a sub-agent has read
+	agent        *protocol.AgentRef // the sub-agent that has read the contents; nil means the session
 }
 
 type seenFilesByAgent struct {
@@ -78,7 +78,7 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	if f.seenByAgents.seen[agentOrNilForSession.ID] == nil {
 		f.seenByAgents.seen[agentOrNilForSession.ID] = &seenFiles{byPath: map[string]seenContent{}}
 	}
-	return &SeenFileTracker{f.options, f.seenByAgents.seen[agentOrNilForSession.ID], f.seenByAgents, true}
+	return &SeenFileTracker{f.options, f.seenByAgents.seen[agentOrNilForSession.ID], f.seenByAgents, agentOrNilForSession}
 }
 
 // typedRunForCaller and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
@@ -110,7 +110,7 @@ func New(o Options) *SeenFileTracker {
 
 type unrestrictedAccess struct{}
 
-func (unrestrictedAccess) IsReadableWithoutAsking(string) bool { return true }
+func (unrestrictedAccess) IsChangeableUnread(string, *protocol.AgentRef) bool { return true }
 
 // RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If commandOutput is the whole content of the
 // file, it records that the model has seen the file.

@@ -314,7 +314,11 @@ type fileAccess struct {
 	tools *toolInventory
 }
 
-// IsReadableWithoutAsking reports whether a file may be read without asking.
-func (a fileAccess) IsReadableWithoutAsking(path string) bool {
-	return a.tools.hasBuiltinTool("Read") && a.permissionPolicy.IsReadableWithoutAsking(path)
+// IsChangeableUnread reports whether a file may be read without asking and the model need not read it before a change.
+func (a fileAccess) IsChangeableUnread(path string, agent *protocol.AgentRef) bool {
+	model := claudecode.ResolveModel(a.tools.state.Model())
+	if agent != nil {
+		model = agent.Model
+	}
+	return a.tools.hasBuiltinTool("Read") && a.IsReadableWithoutAsking(path) && !claudecode.FactsOfModel(model).ReadsBeforeChange
 }

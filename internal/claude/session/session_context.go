@@ -314,11 +314,12 @@ func (s *sessionContext) RecordFilesBeforePrompt(promptUUID string) {
 }
 
 func (s *sessionContext) CurrentModel(agentID string) transcript.ModelContext {
-	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
+	requester, name := s.requestingAgentAndModel(agentID)
+	effort := s.state.ForAgent(name).Snapshot().Effort
 	if effort != "" {
-		effort = cmp.Or(s.tools.agents.RequestingAgent(agentID).Effort, effort)
+		effort = cmp.Or(requester.Effort, effort)
 	}
-	return transcript.ModelContext{Name: claudecode.ModelDisplayName(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
+	return transcript.ModelContext{Name: claudecode.ModelDisplayName(claudecode.ResolveModel(s.state.Model())), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
 // RequestContext returns the parts of requests to the model other than messages.
