@@ -70,6 +70,7 @@ func testCommands() *simulator.MainOptions {
 type fakeCommands struct{}
 
 func (fakeCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
+func (fakeCommands) IsPath(string) bool          { return false }
 func (fakeCommands) SetGrantedRules([]string)    {}
 
 func (fakeCommands) Find(name string) (simulator.Command, bool) {

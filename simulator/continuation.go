@@ -67,10 +67,6 @@ func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (n
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }
 
-func (a *turnContinuation) successfulTurnEnd() *turnEndError {
-	return &turnEndError{subtype: "success", terminalReason: cmp.Or(a.terminalReason, "completed")}
-}
-
 // continueForMissingOutputOrStopHook continues the turn if structured output is missing or a Stop hook blocked the end.
 func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Context) (nextPrompt string, isContinued bool, err error) {
 	if nextPrompt, isContinued = a.structured.remindOnceOfMissingOutput(); isContinued {

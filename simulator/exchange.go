@@ -86,7 +86,7 @@ func (x *modelClient) requestModelAndEmitReply(ctx context.Context, req scenario
 	}
 	x.emitRequestIfProcessEnds(ctx)
 	asked := x.sim.options.Clock.Now()
-	x.totals.recordFirstModelRequest(asked)
+	x.totals.hasModelRequest, x.totals.firstRequest = true, cmp.Or(x.totals.firstRequest, asked)
 	reply, err := x.sim.options.Model.Next(ctx, req)
 	if err != nil {
 		return nil, err

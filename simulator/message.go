@@ -254,7 +254,7 @@ func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.
 		m.emitThinkingTokenEstimate(tokens, added)
 		m.emitContentBlockDelta(i, "thinking", chunk, display)
 	}
-	if hidden := signatureTokens(b.Signature); hidden > tokens {
+	if hidden := scenarios.Tokens(len(b.Signature) * 3 / 4); hidden > tokens { // the real CLI estimates from the bytes in base64
 		m.emitThinkingTokenEstimate(hidden, hidden-tokens)
 	}
 	m.emitContentBlockDelta(i, "signature", b.Signature, "")
@@ -270,9 +270,6 @@ func (m *streamedMessage) emitThinkingTokenEstimate(totalTokens, addedTokens int
 		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: totalTokens}, protocol.Field{Key: "estimated_tokens_delta", Value: addedTokens})
 	}
 }
-
-// signatureTokens estimates reasoning tokens from the length of the base64 signature, as the real CLI does.
-func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
 func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, b protocol.ToolUse) error {
 	began := m.sim.options.Clock.Now()

@@ -180,6 +180,8 @@ type Commands interface {
 	// Find returns the command with a name. If the conversation also handles a command with this name, the command that
 	// Find returns takes precedence.
 	Find(name string) (sessionCommand Command, found bool)
+	// IsPath reports whether text that begins with a slash, and calls no command, is a path.
+	IsPath(text string) bool
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
 	// SetGrantedRules sets additional permission rules. They replace those of the previous call.
@@ -202,6 +204,7 @@ func HandlesCommand(name string) bool {
 type emptyCommandSet struct{}
 
 func (emptyCommandSet) Find(string) (Command, bool) { return nil, false }
+func (emptyCommandSet) IsPath(string) bool          { return false }
 func (emptyCommandSet) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
 func (emptyCommandSet) SetGrantedRules([]string)    {}
 

@@ -37,7 +37,9 @@ type turnPrompts struct {
 	out    *emitter
 	prompt protocol.UserMessage
 
-	createdByHook      bool             // a SessionStart hook created the prompt
+	createdByHook      bool // a SessionStart hook created the prompt
+	beginsWithPath     bool // the prompt begins with a slash, but not with a command
+	commandFallback    *protocol.AttachmentAdded
 	promptUUID         string           // uuid of the prompt; empty until the first use
 	recordedContent    protocol.Content // the prompt as the transcript keeps it
 	promptID           string
@@ -74,7 +76,35 @@ func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.ensurePromptUUID(), HostID: p.prompt.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.currentTimestamp(), Merged: p.earlierMergedPromptUUIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant, NoQuery: p.prompt.NoQuery,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant, NoQuery: p.prompt.NoQuery, WithoutContext: p.beginsWithPath, CommandFallback: p.commandFallback,
+	}
+}
+
+const maxCommandsListedForUnknownCommand = 40
+
+// describeUnknownCommand prepares the attachment of a prompt that begins with the name of a command that does not exist. Other
+// prompts that begin with a slash, such as paths, mention no files, and the model receives its context with a later prompt.
+func (p *turnPrompts) describeUnknownCommand(ctx context.Context, name string) {
+	_, typed, _ := p.prompt.Content.SplitUserTypedText()
+	_, isBuiltin := claudecode.PrintModeCommandNamed(name)
+	if !strings.HasPrefix(typed, "/") || isBuiltin || p.prompt.Verbatim || p.prompt.Source == promptSourceSystem {
+		return
+	}
+	if len(p.prompt.Content.Blocks) == 1 {
+		p.recordedContent = protocol.Content{Text: typed}
+	}
+	if p.beginsWithPath = p.sim.commands.IsPath("/" + name); p.beginsWithPath {
+		return
+	}
+	init, names := p.sim.main.Context.Init(ctx), []string{}
+	for _, skill := range p.sim.commands.Loaded().Skills {
+		if slices.Contains(init.SlashCommands, skill.Name) && len(names) < maxCommandsListedForUnknownCommand {
+			names = append(names, skill.Name)
+		}
+	}
+	p.commandFallback = &protocol.AttachmentAdded{
+		Role: "user", Rendered: []string{"The prompt begins with /" + name + ", which is not a command of this session. Commands: /" + strings.Join(names, ", /")},
+		Attachment: map[string]any{"type": "unknown_command_fallback", "commandName": name, "availableCommandNames": names, "availableCommandCount": len(init.SlashCommands) - len(init.TerminalSlashCommands)},
 	}
 }
 
@@ -148,7 +178,7 @@ func (p *turnPrompts) emitUnsentContextTexts() {
 // returns a Read call that has the same effect.
 func (p *turnPrompts) addMentionedFilesToContext(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
-	if mentions == nil || p.prompt.Verbatim || p.prompt.Source == promptSourceSystem || !strings.Contains(text, "@") {
+	if mentions == nil || p.prompt.Verbatim || p.beginsWithPath || p.prompt.Source == promptSourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
 	}
 	for _, m := range findFileMentions(text) {

@@ -37,12 +37,6 @@ type turnTotals struct {
 	firstToken      time.Time
 }
 
-func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
-	if !l.hasModelRequest {
-		l.hasModelRequest, l.firstRequest = true, sentAt
-	}
-}
-
 func (l *turnTotals) addReplyToSession(model string, reply replyUsage) {
 	l.session.addReplyUsage(model, reply)
 	l.firstUsage = cmp.Or(l.firstUsage, &reply.usage)

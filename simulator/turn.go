@@ -107,6 +107,8 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	defer t.commands.applyExpansionToolsAndModel(command)()
 	if command != nil {
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
+	} else if t.sim.main.Context != nil {
+		t.prompts.describeUnknownCommand(ctx, call.Name)
 	}
 	if err := t.runHooksAndEmitInitBeforeRequest(ctx, call, command); err != nil {
 		return err
@@ -209,7 +211,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 			return err
 		}
 		if next == nil {
-			return t.continuation.successfulTurnEnd()
+			return &turnEndError{subtype: "success", terminalReason: cmp.Or(t.continuation.terminalReason, "completed")}
 		}
 		req = *next
 	}

@@ -42,7 +42,8 @@ func (f toolStates) implementedTools() []tool.Tool {
 	startAgent := failingRun("cannot start agents in this session") // another executor runs sub-agents
 	return slices.Concat(
 		bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
-		f.planMode.tools(), files.SearchTools(f.finder), f.tasks.tools(), webTools(), []tool.Tool{
+		f.planMode.tools(), []tool.Tool{files.Glob(f.finder), files.Grep(f.finder)}, f.tasks.tools(), []tool.Tool{
+			webFetchTool(), webSearchTool(),
 			skillTool(f.skills),
 			{Name: "Agent", Run: startAgent},
 			{Name: "Task", Run: startAgent},

@@ -16,8 +16,6 @@ type webFetchInput struct {
 	URL string `json:"url"`
 }
 
-func webTools() []tool.Tool { return []tool.Tool{webFetchTool(), webSearchTool()} }
-
 func webFetchTool() tool.Tool {
 	return tool.Tool{
 		Name: "WebFetch",

@@ -123,9 +123,9 @@ func replaceVariables(k catalog.Command, project string, snapshot simulator.Snap
 	return strings.NewReplacer(values...).Replace(k.Body)
 }
 
-type modelOnlySkillCommand string
+type modelOnlySkillCommand struct{ name, nameInResult string }
 
 // Run returns a message that the user cannot invoke the skill.
 func (c modelOnlySkillCommand) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
-	return &slash.Outcome{Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c))}, nil
+	return &slash.Outcome{Result: c.nameInResult, IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", c.name)}, nil
 }

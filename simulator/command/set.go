@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
-		return modelOnlySkillCommand(k.Name), true
+		return modelOnlySkillCommand{k.Name, "custom"}, true
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return simulator.UnavailableSlashCommand{}, true
 	}
@@ -43,6 +44,8 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	switch {
 	case isBuiltin && !b.Skill:
 		return builtinCommand{s, b.Name}, true
+	case !isBuiltin && slices.ContainsFunc(claudecode.ContextSkills(), func(k claudecode.BuiltinCommand) bool { return k.Name == name }):
+		return modelOnlySkillCommand{name, name}, true
 	case b.RunsInAgent:
 		return customCommand{catalog.Command{Name: b.Name, Description: b.Description, Body: strings.TrimSpace("/" + name + " $ARGUMENTS"), RunsInAgent: true}, s.options}, true
 	}
@@ -57,6 +60,12 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 		}
 	}
 	return nil, false
+}
+
+// IsPath reports whether text that begins with a slash is a path: that of a file, or text without the name of a command.
+func (*Set) IsPath(text string) bool {
+	_, err := os.Lstat(text)
+	return err == nil || strings.Contains(text, ".")
 }
 
 // Loaded returns the parts of the context other than the conversation, for /context.

@@ -211,7 +211,7 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 				a.UpdatedInput = in.Input
 			}
 		}
-		if isNonNullJSON(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
+		if len(in.Permissions) > 0 && string(in.Permissions) != "null" && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
 			return invalid
 		}
 		return a
@@ -220,5 +220,3 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	}
 	return invalid
 }
-
-func isNonNullJSON(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -42,6 +42,9 @@ type PromptAccepted struct {
 	Typed          string // see [UserMessage.Typed]
 	LocalCommand   bool   // a command that runs without the model
 	UnknownCommand bool   // a command that is not available here
+	WithoutContext bool   // the model receives its context with the next prompt
+	// CommandFallback tells the model that no command has the name in the prompt; nil means that the prompt names none.
+	CommandFallback *AttachmentAdded
 	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
 	Expansion *ExpandedCommand
 }

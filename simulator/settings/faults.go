@@ -202,7 +202,7 @@ func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		key := "hooks." + m.Key
 		var groups []json.RawMessage
 		switch {
-		case !isHookEvent(m.Key):
+		case claudecode.HookEventNamed(m.Key).Name == "":
 			text := []rune("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")
 			found = append(found, Fault{Key: key, Text: string(text[:min(len(text), 500)])})
 			continue

@@ -88,5 +88,3 @@ func validEventNames() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func isHookEvent(name string) bool { return claudecode.HookEventNamed(name).Name != "" }

@@ -480,7 +480,14 @@ func (r *recorder) writeContextOfPrompt() error {
 	if ev.Expansion != nil {
 		return r.recordExpansionContext(ev.Expansion)
 	}
+	if ev.WithoutContext {
+		r.attachments.contextPending = !r.attachments.contextWritten
+		return nil
+	}
 	err := r.attachments.writeEnvironmentOrChanges()
+	if ev.CommandFallback != nil && err == nil {
+		err = r.lines.write(r.conversation.addedAttachmentLine(ev.CommandFallback))
+	}
 	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
 		r.imageCount += len(ids)

@@ -153,7 +153,8 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	case !p.wasRead && !f.options.Access.IsChangeableUnread(p.path, f.agent):
 		return no(notReadText)
 	}
-	if p.usesCRLF = endsAllLinesWithCRLF(p.contentBefore); p.usesCRLF {
+	n := strings.Count(p.contentBefore, "\r\n")
+	if p.usesCRLF = n > 0 && n == strings.Count(p.contentBefore, "\n"); p.usesCRLF {
 		p.contentBefore, in.NewString = strings.ReplaceAll(p.contentBefore, "\r\n", "\n"), strings.ReplaceAll(in.NewString, "\r\n", "\n")
 	}
 	if in.OldString == "" {
@@ -175,11 +176,6 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	}
 	p.contentAfter = in.replaceIn(p.contentBefore)
 	return p, nil
-}
-
-func endsAllLinesWithCRLF(text string) bool {
-	n := strings.Count(text, "\r\n")
-	return n > 0 && n == strings.Count(text, "\n")
 }
 
 // useQuotesAndUnicodeEscapesOfFile adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.

@@ -8,9 +8,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SearchTools returns the Glob and Grep tools.
-func SearchTools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
-
 // Grep returns the tool that searches the content of files.
 func Grep(f *Finder) tool.Tool {
 	return tool.Tool{

@@ -66,7 +66,8 @@ func isUUID(text string) bool {
 }
 
 func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
-	f.SessionName = trimAndTruncateSessionName(f.SessionName)
+	name := []rune(strings.TrimSpace(f.SessionName))
+	f.SessionName = string(name[:min(len(name), 200)])
 	switch {
 	case f.SessionID != "" && (f.Continue || f.WasGiven("resume")) && !f.ForkSession:
 		return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
@@ -101,11 +102,6 @@ func refuseFlagsOfOtherPrograms(_ *process.System, f *Flags) error {
 		}
 	}
 	return nil
-}
-
-func trimAndTruncateSessionName(sessionName string) string {
-	runes := []rune(strings.TrimSpace(sessionName))
-	return string(runes[:min(len(runes), 200)])
 }
 
 func validateSettingSources(_ *process.System, f *Flags) error {

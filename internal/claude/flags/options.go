@@ -156,7 +156,7 @@ func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", valueAppender(&f.MCPConfig)),
 		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setterToTrue(&f.StrictMCPConfig)),
 		newOption("--add-dir <directories...>", "Additional directories that tools may access", valueAppender(&f.AddDirs)),
-		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", lastValueSetter(&f.Settings)),
+		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", func(value string) error { f.Settings = []string{value}; return nil }),
 		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", settingSourcesSetter(&f.SettingSources)),
 		newOption("--agent <agent>", "Agent to run the session with", textSetter(&f.Agent)),
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", textSetter(&f.Agents)),
@@ -231,10 +231,6 @@ func textSetter(target *string) func(string) error {
 
 func valueAppender(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, value); return nil }
-}
-
-func lastValueSetter(target *[]string) func(string) error {
-	return func(value string) error { *target = []string{value}; return nil }
 }
 
 func toolListAppender(target *[]string) func(string) error {

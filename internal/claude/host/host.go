@@ -172,7 +172,9 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"mcp_authenticate":       {run: handleMCPAuthenticate, slow: true},
 		"mcp_clear_auth":         {run: handleMCPClearAuth, slow: true},
 		"mcp_oauth_callback_url": {run: handleMCPCallbackURL, slow: true},
-		"seed_read_state":        {run: acceptWithoutEffect}, // no effect: only NotebookEdit requires a Read
+		"seed_read_state": {run: func(context.Context, *requestServer, controlRequest) (control.Answer, error) {
+			return control.Answer{}, nil
+		}}, // no effect: only NotebookEdit requires a Read
 	}
 	h, ok := table[subtype]
 	return h, ok

@@ -161,11 +161,6 @@ func (r controlRequest) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// acceptWithoutEffect responds with success to requests about parts of the real CLI that are not simulated.
-func acceptWithoutEffect(context.Context, *requestServer, controlRequest) (control.Answer, error) {
-	return control.Answer{}, nil
-}
-
 func unsupportedError(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }

@@ -32,8 +32,8 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
 	}
 	if f == nil {
-		r.flags = &flags.Flags{}
-		steps = []func(*planResolver) error{(*planResolver).resolveDirectoriesAndProcess, (*planResolver).setEmptyScenarioInPlan, (*planResolver).readSettingsAndApplyEnvironment}
+		r.flags, r.plan.Scenario.Scenario = &flags.Flags{}, &scenarios.Scenario{}
+		steps = []func(*planResolver) error{(*planResolver).resolveDirectoriesAndProcess, (*planResolver).readSettingsAndApplyEnvironment}
 	}
 	if f != nil && isEnvEnabled(sys, "CLAUDE_CODE_SIMPLE") {
 		simple := *f
@@ -58,11 +58,6 @@ func (r *planResolver) resolveOutput() error {
 	if f.ThinkingDisplay == "summarized" { // other values of the flag are not visible in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
 	}
-	return nil
-}
-
-func (r *planResolver) setEmptyScenarioInPlan() (alwaysNil error) {
-	r.plan.Scenario.Scenario = &scenarios.Scenario{}
 	return nil
 }
 

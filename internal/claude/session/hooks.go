@@ -155,7 +155,9 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	}
 	k, _ := l.findCommand(name)
 	l.policy.SetGrantedRules(k.Tools)
-	l.activateSkillHooksOnce(k)
+	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); !known && k.Hooks != nil {
+		l.hooks.replaceSource(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})
+	}
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
 	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}
 	if k.Model != "" && k.Model != "inherit" {
@@ -222,10 +224,4 @@ func (l *skillLibrary) Check(name string) error {
 		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
 	}
 	return nil
-}
-
-func (l *skillLibrary) activateSkillHooksOnce(skill catalog.Command) {
-	if _, known := l.hooksAdded.LoadOrStore(skill.Name, true); !known && skill.Hooks != nil {
-		l.hooks.replaceSource(hook.Source{Name: "skill " + skill.Name, Raw: skill.Hooks, FromSkill: true})
-	}
 }

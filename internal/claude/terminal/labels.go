@@ -126,5 +126,3 @@ func (l *screenLabels) shortcutHelpRows(cols int) []string {
 		truncateRow("  backslash (\\) then enter for a newline", cols),
 	}
 }
-
-func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }

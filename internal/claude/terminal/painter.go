@@ -32,11 +32,6 @@ func (p *painter) enterFullScreen() error {
 	return p.writeToTerminal(enterScreenSequence)
 }
 
-func (p *painter) leaveFullScreen() error {
-	p.fullScreen, p.lastRows = false, nil
-	return p.writeToTerminal(leaveScreenSequence)
-}
-
 func (p *painter) restoreTerminalState() error {
 	var b strings.Builder
 	if p.fullScreen {

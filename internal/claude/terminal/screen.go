@@ -221,7 +221,7 @@ func (s *screen) activityRows(now time.Time) []string {
 		return nil
 	}
 	rows := []string{""}
-	glyphs := spinnerGlyphs()
+	glyphs := []string{"✢", "✳", "✶", "✻", "✽", "*", "·"}
 	switch elapsed := now.Sub(s.progress.startedAt).Truncate(time.Second); {
 	case s.faults[faultTurnShownOnlyInTitle]:
 		return rows[:len(rows)-1]

@@ -61,7 +61,8 @@ func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id strin
 	if err == nil && id == "" {
 		err = ErrStartDeclined
 	}
-	return id, cmp.Or(err, c.painter.leaveFullScreen())
+	c.painter.fullScreen, c.painter.lastRows = false, nil
+	return id, cmp.Or(err, c.painter.writeToTerminal(leaveScreenSequence))
 }
 
 const historyFileName = "history.jsonl" // contains the prompts of all sessions
