@@ -291,7 +291,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		f := readEntry(m.Value)
 		var cfg ServerConfig
 		var problem *configEntryError
-		if !f.IsUnreadable() {
+		if f.members != nil {
 			cfg, problem = parseEntry(f)
 		}
 		if problem == nil && len(f.Problems) > 0 {

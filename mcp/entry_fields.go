@@ -39,9 +39,6 @@ func readEntry(entry json.RawMessage) *configEntryReader {
 	return f
 }
 
-// IsUnreadable reports whether the entry has no members that can be read, because it is not an object.
-func (f *configEntryReader) IsUnreadable() bool { return f.members == nil }
-
 // Has reports whether the member exists, even with the value null.
 func (f *configEntryReader) Has(name string) bool {
 	_, has := f.members[name]

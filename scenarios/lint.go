@@ -206,7 +206,10 @@ func (l *linter) lintCalls(p diagnosticLocation, lists templateListLengths, call
 
 func (l *linter) lintCall(p diagnosticLocation, lists templateListLengths, c *ToolCall) {
 	l.calledTools = append(l.calledTools, c.Tool)
-	l.lintTemplatesInToolInput(p.below("input"), lists, c.Input)
+	var v any
+	if mayIndexVariables(string(c.Input)) && json.Unmarshal(c.Input, &v) == nil {
+		l.lintTemplatesInValue(p.below("input"), lists, v)
+	}
 	if c.Result != nil {
 		l.lintText(p.below("result"), lists, c.Result.Text)
 	}
@@ -243,13 +246,6 @@ func (l *linter) lintToolName(p diagnosticLocation, name string) {
 	}
 	if near := diag.Nearest(name, slices.Sorted(maps.Keys(l.tools))); near != "" && len(name) > 2 {
 		l.addWarning(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
-	}
-}
-
-func (l *linter) lintTemplatesInToolInput(p diagnosticLocation, lists templateListLengths, toolInput json.RawMessage) {
-	var v any
-	if mayIndexVariables(string(toolInput)) && json.Unmarshal(toolInput, &v) == nil {
-		l.lintTemplatesInValue(p, lists, v)
 	}
 }
 

@@ -256,7 +256,10 @@ func javaScriptErrorForInvalidJSON(raw string) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return incompleteJSONProblem(text)
+		if bytes.HasSuffix([]byte(text), []byte("{")) {
+			return "Expected '}'"
+		}
+		return "Unexpected EOF"
 	case err == nil:
 		return "Unable to parse JSON string" // there is more text after the value
 	case !ok:
@@ -277,11 +280,4 @@ func javaScriptErrorForInvalidJSON(raw string) string {
 		return fmt.Sprintf("Unexpected identifier %q", word)
 	}
 	return fmt.Sprintf("Unrecognized token '%c'", first)
-}
-
-func incompleteJSONProblem(text string) string {
-	if bytes.HasSuffix([]byte(text), []byte("{")) {
-		return "Expected '}'"
-	}
-	return "Unexpected EOF"
 }

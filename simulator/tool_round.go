@@ -277,7 +277,7 @@ func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCal
 		d.totals.recordDenial(c.toolUse, input)
 	}
 	d.out.emit(&protocol.ToolExecuted{
-		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,
+		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Duration: r.duration,
 	})
 	d.out.emit(d.buildResultEventAndRecordFeedback(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {

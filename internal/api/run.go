@@ -129,7 +129,13 @@ func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *co
 		return err
 	}
 	f.recordMissingValues(reply)
-	applyAPIFault(&reply)
+	switch {
+	case reply.Failure != nil:
+	case reply.Fault == "529-storm":
+		reply.Failure = scenarios.FailureByName(string(scenarios.FailOverloaded))
+	case scenarios.ChangesStreamedMessages(reply.Fault):
+		reply.Failure = &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: reply.Fault}
+	}
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
 	state.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
 	state.answer.addReplyBlocksUsageAndGates(reply)
@@ -147,17 +153,6 @@ func (f *historyReplay) ruleCounterFor(g *replayedGroup, prompt string) scenario
 func (f *historyReplay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
 		f.missingValues = append(f.missingValues, missingTemplateValue{reply.Rule, path})
-	}
-}
-
-// applyAPIFault turns the fault of a reply into a failure if it is a fault of the API.
-func applyAPIFault(reply *scenarios.Reply) {
-	switch {
-	case reply.Failure != nil:
-	case reply.Fault == "529-storm":
-		reply.Failure = scenarios.FailureByName(string(scenarios.FailOverloaded))
-	case scenarios.ChangesStreamedMessages(reply.Fault):
-		reply.Failure = &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: reply.Fault}
 	}
 }
 

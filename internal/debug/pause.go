@@ -180,7 +180,11 @@ func (h *Hub) endPauseWithDecision(p *openPause, d Decision) (wasStillOpen bool)
 		p.call.record.AfterAction = d.Action
 		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.replacementResult(), "")
 	}
-	h.endDebugSessionsByID(p.sessions)
+	for _, id := range p.sessions {
+		if s, ok := h.byID[id]; ok {
+			h.closeSessionLocked(s)
+		}
+	}
 	close(p.decided)
 	h.publishLocked(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true

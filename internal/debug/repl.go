@@ -327,15 +327,6 @@ func (l *debugSessions) closeSessionLocked(s *debugSession) {
 	close(s.closed)
 }
 
-// endDebugSessionsByID ends the sessions of a pause; l.mu must be held.
-func (l *debugSessions) endDebugSessionsByID(sessionIDs []string) {
-	for _, id := range sessionIDs {
-		if s, ok := l.byID[id]; ok {
-			l.closeSessionLocked(s)
-		}
-	}
-}
-
 // appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
 // If all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
 func (l *debugSessions) appendTranscriptEntry(s *debugSession, e TranscriptEntry) {

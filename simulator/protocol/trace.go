@@ -101,7 +101,6 @@ type ToolExecuted struct {
 	Breakpoints   []BreakpointDecision // decisions at breakpoints, in order
 	CountDenial   bool                 // the call is listed in result.permission_denials
 	ExecutedInput json.RawMessage      // input after hooks and the host; nil if unchanged
-	Started       time.Time
 	Duration      time.Duration
 }
 

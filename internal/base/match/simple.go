@@ -38,7 +38,7 @@ func (s *simpleRegexParser) readElement() bool {
 	switch {
 	case c >= 0x80:
 		return false
-	case !isMeta(c):
+	case strings.IndexByte(`\.+*?()|[]{}^$`, c) < 0:
 		if s.runStart < 0 && s.depth == 0 {
 			s.runStart = s.at
 		}
@@ -75,8 +75,6 @@ func (s *simpleRegexParser) readElement() bool {
 	s.at++
 	return true
 }
-
-func isMeta(c byte) bool { return strings.IndexByte(`\.+*?()|[]{}^$`, c) >= 0 }
 
 func (s *simpleRegexParser) endLiteralRunAndKeepLongest(runEnd int) {
 	if s.runStart >= 0 && runEnd-s.runStart > len(s.found.literal) {

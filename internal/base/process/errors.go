@@ -83,7 +83,14 @@ func ReportError(w io.Writer, err error) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &sig):
-		return realCLISignalExitCode(sig.Signal)
+		switch sig.Signal {
+		case syscall.SIGTERM:
+			return exitSIGTERM
+		case syscall.SIGHUP:
+			return exitHangup
+		default: // as in the real CLI, also after an interrupt
+			return ExitOK
+		}
 	case errors.As(err, &code):
 		if code.Err != nil {
 			ReportError(w, code.Err)
@@ -104,16 +111,4 @@ func ReportError(w io.Writer, err error) int {
 		}
 	}
 	return ExitFailed
-}
-
-// realCLISignalExitCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
-func realCLISignalExitCode(s os.Signal) int {
-	switch s {
-	case syscall.SIGTERM:
-		return exitSIGTERM
-	case syscall.SIGHUP:
-		return exitHangup
-	default:
-		return ExitOK
-	}
 }

@@ -77,7 +77,14 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		if plainjson.IsFalsy(f.Request) {
 			return invalidStdinLineErrorf("Error: Missing request on control_request")
 		}
-		p.answerOrPostponeRequest(ctx, f)
+		switch subtype := decodeRequest(f).Subtype; {
+		case subtype == "interrupt":
+			p.handleInterruptRequest(f)
+		case subtype == "initialize":
+			p.handleInitializeRequest(ctx, f)
+		case !p.postponeUntilInitializeAnswered(f):
+			p.serveRequest(ctx, f)
+		}
 	case "control_response":
 		p.requestsToHost.deliverResponse(line, f.Response)
 	case "control_cancel_request":
@@ -98,18 +105,6 @@ func guessFrameType(line []byte) string {
 		return string(found[1])
 	}
 	return "unknown"
-}
-
-// answerOrPostponeRequest handles one request of the host, either immediately or in a goroutine that runs its handler.
-func (p *Conn) answerOrPostponeRequest(ctx context.Context, f incomingFrame) {
-	switch subtype := decodeRequest(f).Subtype; {
-	case subtype == "interrupt":
-		p.handleInterruptRequest(f)
-	case subtype == "initialize":
-		p.handleInitializeRequest(ctx, f)
-	case !p.postponeUntilInitializeAnswered(f):
-		p.serveRequest(ctx, f)
-	}
 }
 
 func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {

@@ -120,7 +120,14 @@ func modelOptions(f *Flags) []option {
 		newOption("--effort <level>", "Effort level: low, medium, high, xhigh or max", textSetter(&f.Effort)),
 		newOption("--betas <betas...>", "Beta headers to send with API requests", valueAppender(&f.Betas)),
 		hiddenOption("--max-turns <turns>", integerSetter(&f.MaxTurns)),
-		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", budgetSetter(&f.MaxBudgetUSD)),
+		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", func(value string) error {
+			n, err := parseJavaScriptNumber(value)
+			if err != nil || n <= 0 {
+				return errors.New("--max-budget-usd must be a number greater than 0")
+			}
+			f.MaxBudgetUSD = n
+			return nil
+		}),
 		hiddenOption("--max-thinking-tokens <tokens>", func(value string) error {
 			f.MaxThinkingTokens = new(0)
 			return integerSetter(f.MaxThinkingTokens)(value)
@@ -302,17 +309,6 @@ func positiveIntegerSetter(flag string, target *int) func(string) error {
 			return errors.New(flag + " must be a positive integer")
 		}
 		*target = intWithinRange(n)
-		return nil
-	}
-}
-
-func budgetSetter(target *float64) func(string) error {
-	return func(value string) error {
-		n, err := parseJavaScriptNumber(value)
-		if err != nil || n <= 0 {
-			return errors.New("--max-budget-usd must be a number greater than 0")
-		}
-		*target = n
 		return nil
 	}
 }

@@ -28,7 +28,12 @@ import (
 // This file has the methods for the host of a session: queries, and changes while the session runs.
 
 // ID returns the session id in the latest init event; before the first one, the id of the transcript.
-func (s *Session) ID() string { return s.records.sessionIDOfLastInitOrTranscript() }
+func (s *Session) ID() string {
+	if shown := s.records.lastInit.Load(); shown != nil {
+		return shown.SessionID
+	}
+	return s.records.transcript.ID()
+}
 
 // Plan returns the plan that the session started with.
 func (s *Session) Plan() *launch.Plan { return &s.plan }

@@ -235,13 +235,6 @@ func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleS
 	}
 }
 
-func (r *recorder) sessionIDOfLastInitOrTranscript() string {
-	if shown := r.lastInit.Load(); shown != nil {
-		return shown.SessionID
-	}
-	return r.transcript.ID()
-}
-
 func (r *recorder) ID() string { return r.transcript.ID() }
 
 func (r *recorder) SetTitle(title string) { r.warnTranscriptNotSaved(r.transcript.SetTitle(title)) }

@@ -42,7 +42,6 @@ type conversationState struct {
 	tool            string
 	agent           string // kind of the agent; empty means the main conversation
 	messages, tools int
-	startedAt       time.Time
 }
 
 // Record records an event of the session. A nil recorder ignores it.
@@ -88,7 +87,7 @@ func (r *Recorder) findOrAddConversation(agentID, agentKind string) *conversatio
 	l := r.state.conversations[agentID]
 	if l == nil {
 		now := r.options.Clock.Now()
-		l = &conversationState{agent: agentKind, requestSent: now, startedAt: now}
+		l = &conversationState{agent: agentKind, requestSent: now}
 		r.state.conversations[agentID] = l
 	}
 	return l

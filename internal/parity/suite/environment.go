@@ -49,11 +49,6 @@ func (p *caseRunOfProgram) path(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
 }
 
-// Directories returns the working directory and the home directory of both programs of a job in dir.
-func Directories(dir string) (cwd, home string) {
-	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
-}
-
 func (p *caseRunOfProgram) configDir() string { return p.path("home", ".claude") }
 
 func (p *caseRunOfProgram) isProgramRealClaude() bool { return p.Program != "" }

@@ -326,7 +326,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.Verdict {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.playLanes(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
-		cwd, home := Directories(dir)
+		cwd, home := filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 		c, err := g.SessionAsParityCase(filepath.Join(dir, "scenario.json"), cwd, home)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -110,9 +109,6 @@ func KeySequence(name string) (sends string, ok bool) {
 	}
 	return "", false
 }
-
-// KeyNames returns the names of the special keys, such as Enter, sorted.
-func KeyNames() []string { return slices.Sorted(maps.Keys(namedKeys())) }
 
 func namedKeys() map[string]string {
 	return map[string]string{

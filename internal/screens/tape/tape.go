@@ -6,6 +6,7 @@ package tape
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -151,7 +152,7 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	for name := range strings.FieldsSeq(s.Key) {
 		sends, ok := KeySequence(name)
 		if !ok {
-			add("key", diag.DidYouMean(name, KeyNames()), "unknown key name "+backquote(name))
+			add("key", diag.DidYouMean(name, slices.Sorted(maps.Keys(namedKeys()))), "unknown key name "+backquote(name))
 		}
 		s.keys = append(s.keys, sends)
 	}

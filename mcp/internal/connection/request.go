@@ -34,7 +34,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 		method := string(list) + "/list"
 		defects := c.options.Defects(method, result)
 		if defects == "" && c.IsModern() {
-			defects = CacheKeyDefectsOfList(result)
+			defects = shapes().Describe("cache keys", result)
 		}
 		if defects != "" {
 			return all, "", MalformedResult(method, defects)

@@ -46,11 +46,6 @@ func ToolResultDefectsInModernVersion(result json.RawMessage) (defectsOrEmpty st
 	return shapes().Describe("tool result of 2026-07-28", result)
 }
 
-// CacheKeyDefectsOfList describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
-func CacheKeyDefectsOfList(listResult json.RawMessage) (defectsOrEmpty string) {
-	return shapes().Describe("cache keys", listResult)
-}
-
 // taskOrInputRequestsDefect returns the defect of a result with a task or inputRequests but without content, or "".
 func taskOrInputRequestsDefect(toolCallResult json.RawMessage) (defectOrEmpty string) {
 	members, _ := plainjson.Parse(toolCallResult) // anything but an object has no members
