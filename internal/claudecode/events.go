@@ -11,6 +11,9 @@ import (
 // HookOutputIntroductionPrefix begins the line with which requests introduce the output of a hook (observed since 2.1.331).
 const HookOutputIntroductionPrefix = "The text below is the output of a hook"
 
+// HTTPHookUserAgent is the name of the real CLI's HTTP client in the requests of HTTP hooks.
+const HTTPHookUserAgent = "axios/1.15.2"
+
 // IsContinuationRequestOfCLIToModel reports whether a text is a request of the CLI to the model to continue.
 func IsContinuationRequestOfCLIToModel(messageText string) bool {
 	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
@@ -39,6 +42,8 @@ type HookEvent struct {
 	FramesOnly bool
 	// HidesFrames is true if no frames appear for the event's hooks, not even with --include-hook-events.
 	HidesFrames bool
+	// SkipsHTTP is true if HTTP hooks of the event do not run.
+	SkipsHTTP bool
 	// OutputKeys are the keys in the hookSpecificOutput of the event's hooks, as a schema of package hook; empty means none.
 	OutputKeys string
 }

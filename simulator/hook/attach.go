@@ -69,7 +69,10 @@ func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 		return
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.singleLineLabel()}
-	took := protocol.Field{Key: "durationMs", Value: a.duration.Milliseconds()}
+	details := []protocol.Field{command, {Key: "durationMs", Value: a.duration.Milliseconds()}}
+	if a.entry.config.Type == "http" {
+		details = details[:1]
+	}
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
 	switch {
@@ -83,21 +86,24 @@ func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 		if a.plainText == "" && claudecode.HookEventNamed(c.event).PrecedesPrompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		t.addOutcomeAttachment(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
-			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
+		t.addOutcomeAttachment(c, "hook_success", append([]protocol.Field{
+			{Key: "content", Value: strings.TrimSpace(a.plainText)},
+			stdout,
+			{Key: "stderr", Value: a.stderr},
+			code,
+		}, details...)...)
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 			t.setRenderedTextOfLastAttachment(c.hookName + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
 		t.addOutcomeAttachment(c, "hook_cancelled")
 	case a.outcome == outcomeCancelled:
-		t.addOutcomeAttachment(c, "hook_cancelled", command, took,
-			protocol.Field{Key: "timedOut", Value: a.timedOut},
-			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
+		t.addOutcomeAttachment(c, "hook_cancelled", append(details, protocol.Field{Key: "timedOut", Value: a.timedOut},
+			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})...)
 	case a.outcome == outcomeError:
 		fields := []protocol.Field{{Key: "stderr", Value: a.nonBlockingErrorText()}, stdout, code}
 		if a.entry.config.Type != "http" {
-			fields = append(fields, command, took)
+			fields = append(fields, details...)
 		}
 		t.addOutcomeAttachment(c, "hook_non_blocking_error", fields...)
 	}
@@ -140,14 +146,6 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-func (t *Trace) addPermissionDecisionAttachment(c *eventRun, allow bool) {
-	decision := "deny"
-	if allow {
-		decision = "allow"
-	}
-	t.addAttachment(c, "hook_permission_decision", []protocol.Field{{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}})
-}
-
 // addTurnStopAttachment records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
 // the user about the stop.
 func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
@@ -156,7 +154,7 @@ func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
 		t.addStopAttachment(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
-		named.hookName = "Stop"
+		named.hookName, named.event = "Stop", "Stop"
 		t.addStopAttachment(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
 		t.addStopAttachment(c, reason, "Execution stopped by hook")
@@ -253,7 +251,7 @@ func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.nonBlockingErrorText())
 		}
-		if !refused && a.detached == nil && a.entry.callbackID == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
+		if !refused && a.detached == nil && a.entry.callbackID == "" && a.entry.config.Type != "http" {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)

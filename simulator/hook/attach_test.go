@@ -52,7 +52,7 @@ func TestAttachments(t *testing.T) {
 			`{"type":"hook_system_message","content":"m","hookName":"Stop","toolUseID":"id","hookEvent":"Stop"}`,
 		}},
 		{"end stopped", stop, protocol.SubagentStopHook{}, []string{
-			`{"type":"hook_stopped_continuation","message":"Stop hook prevented continuation","hookName":"Stop","toolUseID":"id","hookEvent":"SubagentStop"}`,
+			`{"type":"hook_stopped_continuation","message":"Stop hook prevented continuation","hookName":"Stop","toolUseID":"id","hookEvent":"Stop"}`,
 			`{"type":"hook_success",…}`,
 		}},
 		{"end refused", "exit 2", protocol.StopHook{}, nil},

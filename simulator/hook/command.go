@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // outputDrainTimeout limits the wait for the end of the output. A background process may keep the output open.
@@ -39,7 +42,8 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	detached := hookResult{outcome: outcomeSuccess, detached: &detachedCommand{p, out, timer}}
-	if e.config.Async || e.config.AsyncRewake && r.canAsyncHookStartTurn() {
+	// The end of a hook cannot start a turn if the session only plays the prompts of its command line.
+	if e.config.Async || e.config.AsyncRewake && (r.options.Callback != nil || r.options.Entrypoint == "cli") {
 		return detached
 	}
 	progress, how := r.waitForCommand(ctx, p, out, timer)
@@ -78,11 +82,6 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	}
 	a.interpretExitCode(c.event, e, exit.Code)
 	return a
-}
-
-// canAsyncHookStartTurn reports whether the end of a hook can start a turn: not if the session only plays the prompts of its command line.
-func (r *Runner) canAsyncHookStartTurn() bool {
-	return r.options.Callback != nil || r.options.Entrypoint == "cli"
 }
 
 // stopExitedCommandUnlessDescendantsRun releases an exited command. If its child processes still run, Close kills them.
@@ -178,7 +177,7 @@ func commandLineOfHook(e *hookEntry) []string {
 // commandEnviron returns the environment of a command. If a name occurs several times, the last value applies.
 func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
 	env := append(slices.Clone(r.options.Environ),
-		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,
+		"CLAUDE_PROJECT_DIR="+r.options.CWD,
 		"CLAUDECODE=1",
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ID="+c.sessionID,
@@ -264,39 +263,59 @@ func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hoo
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
 	if err != nil {
-		return timeoutOrErrorResult(ctx, limited, err)
+		return failedHTTPRequestResult(ctx, limited, &url.URL{}, err)
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header = http.Header{
+		"Accept": {"application/json, text/plain, */*"}, "Content-Type": {"application/json"}, "User-Agent": {claudecode.HTTPHookUserAgent}, "Connection": {"keep-alive"},
+	}
 	vars := slices.DeleteFunc(slices.Clone(e.config.AllowedEnvVars), func(name string) bool {
 		return r.options.HTTPLimits.EnvVars != nil && !slices.Contains(r.options.HTTPLimits.EnvVars, name)
 	})
 	for name, value := range e.config.Headers {
 		req.Header.Set(name, expandEnv(value, vars, r.options.Environ))
 	}
-	resp, err := r.options.HTTP.Do(req)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: "connect ECONNREFUSED " + req.URL.Host}
-	}
+	resp, err := http.DefaultTransport.RoundTrip(req) // redirects are not followed
 	if err != nil {
-		return timeoutOrErrorResult(ctx, limited, err)
+		return failedHTTPRequestResult(ctx, limited, req.URL, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
-		return timeoutOrErrorResult(ctx, limited, err)
+		return failedHTTPRequestResult(ctx, limited, req.URL, err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return hookResult{exitCode: &resp.StatusCode, outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)}
 	}
 	a := hookResult{stdout: string(body), exitCode: &resp.StatusCode, outcome: outcomeSuccess}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed
-		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
-		return a
-	}
 	if _, ok := parseJSONObjectText(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
 		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseInvalidOutput
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}
 	a.interpretSuccessfulOutput(c.event)
+	return a
+}
+
+// failedHTTPRequestResult returns the result of a request without a response, with the messages of the real CLI's HTTP client.
+func failedHTTPRequestResult(ctx, timeoutCtx context.Context, to *url.URL, err error) hookResult {
+	a := timeoutOrErrorResult(ctx, timeoutCtx, err)
+	if a.outcome != outcomeError {
+		return a
+	}
+	a.missingVerdictReason = noVerdictBecauseInvalidOutput
+	_, isUnknownHost := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		a.stderr = "connect ECONNREFUSED " + to.Host
+	case isUnknownHost:
+		a.stderr = "getaddrinfo ENOTFOUND " + to.Hostname()
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		a.stderr = "socket hang up"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		a.stderr = "stream has been aborted"
+	case to.Scheme != "http" && to.Scheme != "https":
+		a.stderr = "Unsupported protocol " + to.Scheme + ":"
+	}
 	return a
 }
 

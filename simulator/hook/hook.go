@@ -13,12 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -39,7 +39,6 @@ type Options struct {
 
 	CWD                       string // directory in which commands run, unless Input.Base sets another
 	DisplayCWD                string // working directory that hook inputs report; empty means the directory in which commands run
-	ProjectDir                string // CLAUDE_PROJECT_DIR; empty means CWD
 	SessionID, TranscriptPath string
 	Environ                   []string // environment of commands, and source of the variables that headers may use
 	PID                       int      // CLAUDE_PID; 0 means not set
@@ -50,10 +49,9 @@ type Options struct {
 	// CwdChanged and FileChanged. If EnvDir is empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
-	Callback   Callback     // nil means that callbacks are skipped
-	HTTP       *http.Client // nil means a client that does not follow redirects
+	Callback   Callback // nil means that callbacks are skipped
 	HTTPLimits protocol.HTTPHookLimits
-	// MCPTool calls a tool of a connected server and returns its text; nil means that hooks of type "mcp_tool" fail without blocking.
+	// MCPTool calls a tool of a connected server and returns its text. It is needed for hooks of type "mcp_tool".
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// PromptAnswer is the model's answer to hooks of type "prompt": a JSON object with the keys ok and reason. Empty
 	// means that the model answers "OK". Because that is not JSON, the hook then makes no decision.
@@ -118,7 +116,6 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		o.DefaultTimeout = 600 * time.Second
 	}
 	o.ProgressEvery = cmp.Or(o.ProgressEvery, time.Second)
-	o.ProjectDir = cmp.Or(o.ProjectDir, o.CWD)
 	o.Entrypoint = cmp.Or(o.Entrypoint, "sdk-cli")
 	if o.NewID == nil {
 		o.NewID = func() string { return "" }
@@ -126,7 +123,6 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
 	}
-	o.HTTP = cmp.Or(o.HTTP, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 	if o.MatchRule == nil {
 		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}
@@ -261,7 +257,7 @@ func (r *Runner) claimMatchingHooks(event, subject string, in Input) []*hookEntr
 	for _, e := range r.hooksByEvent[event] {
 		switch key := e.equivalenceKey(); {
 		case e.agentID != "" && e.agentID != in.Base.AgentID:
-		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.matchesCondition(e, in.Event):
+		case !e.matches(event, subject), e.runsOnce && e.hasRun, e.config.Type == "http" && claudecode.HookEventNamed(event).SkipsHTTP, !r.matchesCondition(e, in.Event):
 		case e.callbackID != "" && (r.options.Callback == nil || isSkippedForHostCallbacks(in.Event)):
 		case key != "" && seen[key]:
 		default:

@@ -113,35 +113,25 @@ func listedHooks(event string, sources []Source) []ListedHook {
 	return rows
 }
 
+var (
+	contentLabels = map[string]string{"command": "Command", "http": "URL", "mcp_tool": "MCP tool"}
+	sourceLabels  = map[string]string{
+		"userSettings": "User settings (~/.claude/settings.json)", "projectSettings": "Project settings (.claude/settings.json)",
+		"localSettings": "Local settings (.claude/settings.local.json)", "flagSettings": "Startup settings (--settings option)",
+	}
+)
+
 func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
 	_ = json.Unmarshal(raw, &c) // on an error, the fields decoded so far are shown
 	text := (&hookEntry{config: c}).messageLabel()
 	h := ListedHook{
-		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,
+		Event: event, Matcher: matcher, Source: source, SourceLabel: cmp.Or(sourceLabels[source], source), Type: c.Type,
 		DisplayText: strings.ReplaceAll(cmp.Or(c.StatusMessage, text), "\n", "␤"), CommandText: text,
-		ContentLabel: "Prompt", Condition: c.If, Timeout: c.Timeout, StatusMessage: c.StatusMessage,
+		ContentLabel: cmp.Or(contentLabels[c.Type], "Prompt"), Condition: c.If, Timeout: c.Timeout, StatusMessage: c.StatusMessage,
 		Once: c.Once, Background: c.Async || c.AsyncRewake,
 	}
-	switch c.Type {
-	case "command":
-		h.ContentLabel = "Command"
-	case "http":
-		h.ContentLabel = "URL"
-	case "mcp_tool":
-		h.ContentLabel = "MCP tool"
-	}
-	switch source {
-	case "userSettings":
-		h.SourceLabel = "User settings (~/.claude/settings.json)"
-	case "projectSettings":
-		h.SourceLabel = "Project settings (.claude/settings.json)"
-	case "localSettings":
-		h.SourceLabel = "Local settings (.claude/settings.local.json)"
-	case "flagSettings":
-		h.SourceLabel = "Startup settings (--settings option)"
-		return h
-	default:
+	if sourceLabels[source] == "" || source == "flagSettings" {
 		return h
 	}
 	h.EditableHook = &EditableHook{Matcher: matcher, Config: raw}

@@ -48,7 +48,7 @@ type Changes struct {
 	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
 	// Specific contains less frequent keys: SessionTitle, InitialUserMessage, Action, Content, … If several hooks set a
-	// key, the last value is used. WatchPaths contains the paths of all hooks.
+	// key, the last value is used.
 	Specific protocol.HookSpecificOutput
 }
 
@@ -100,7 +100,11 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
-		o.addPermissionDecisionAttachment(c, p.Allow)
+		decision := "deny"
+		if p.Allow {
+			decision = "allow"
+		}
+		o.addAttachment(c, "hook_permission_decision", []protocol.Field{{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}})
 	}
 	if c.event == "Stop" {
 		o.setStopHookSummary(c, answers)
@@ -270,7 +274,6 @@ func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificO
 	overwriteIfSet(&o.UpdatedOutput, nilIfJSONNull(s.UpdatedToolOutput))
 	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, nilIfJSONNull(s.UpdatedMCPToolOutput))
 	overwriteIfSet(&o.Specific.Content, nilIfJSONNull(s.Content))
-	setIfNotEmpty(&o.Specific.ClassifierContext, s.ClassifierContext)
 	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
 	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
 	setIfNotEmpty(&o.Specific.Action, s.Action)
@@ -278,10 +281,8 @@ func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificO
 	if s.DisplayContent != nil {
 		o.Specific.DisplayContent = s.DisplayContent
 	}
-	o.Specific.WatchPaths = append(o.Specific.WatchPaths, s.WatchPaths...)
 	o.Specific.SuppressOriginalPrompt = o.Specific.SuppressOriginalPrompt || s.SuppressOriginalPrompt
 	o.Specific.ReloadSkills = o.Specific.ReloadSkills || s.ReloadSkills
-	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
 func nilIfJSONNull(raw json.RawMessage) json.RawMessage {
@@ -334,7 +335,7 @@ func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
 func (o *Outcome) addEffectOfCallbackTimeout(c *eventRun, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
-		o.setNotExecutedTextIfUnset(preToolUseTimeoutText)
+		setIfUnset(&o.NotExecuted, preToolUseTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.recordPromptRefusal(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
@@ -347,7 +348,7 @@ func (o *Outcome) addEffectOfCallbackTimeout(c *eventRun, a *hookResult) {
 func (o *Outcome) addEffectOfWrongEventAnswer(c *eventRun, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
-		o.setNotExecutedTextIfUnset(preToolUseErrorText)
+		setIfUnset(&o.NotExecuted, preToolUseErrorText)
 	case "UserPromptSubmit":
 		setIfUnset(&o.CrashError, a.stderr)
 	case "Stop":
@@ -389,7 +390,5 @@ func (o *Outcome) recordPromptRefusal(c *eventRun, reason, suffix string, outcom
 	o.Texts = append(o.Texts, text)
 	o.Notices = append(o.Notices, promptRefusedEvent(c, text, outcome))
 }
-
-func (o *Outcome) setNotExecutedTextIfUnset(text string) { setIfUnset(&o.NotExecuted, text) }
 
 func setIfUnset(field *string, value string) { *field = cmp.Or(*field, value) }

@@ -191,9 +191,6 @@ func (r *Runner) runHostCallback(ctx context.Context, c *eventRun, e *hookEntry)
 
 // runMCPToolHook calls a tool of a connected server; its text is interpreted like a command's standard output.
 func (r *Runner) runMCPToolHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
-	if r.options.MCPTool == nil {
-		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: "MCP tools are not available to hooks"}
-	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	text, err := r.options.MCPTool(limited, e.config.Server, e.config.Tool, expandInput(e.config.Input, c.stdin))

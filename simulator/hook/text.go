@@ -73,13 +73,6 @@ func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.System {
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-// warnsOfMissingVerdict reports whether a warning says that a configured hook did not check a call. A hook that ran and failed
-// causes no warning.
-func warnsOfMissingVerdict(c *eventRun, a *hookResult) bool {
-	return c.event == "PreToolUse" && a.missingVerdictReason != verdictGiven && !a.entry.canFailureBlockEvent(c.event) &&
-		(a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled)
-}
-
 func missingVerdictWarning(c *eventRun, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
@@ -127,7 +120,8 @@ func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []proto
 		if a.detached == nil && (a.entry.config.Type != "prompt" || c.event == "SessionStart") {
 			ended = append(ended, hookResponseEvent(c, a))
 		}
-		if warnsOfMissingVerdict(c, a) {
+		hasRunAndFailed := a.missingVerdictReason == noVerdictBecauseFailed && !a.wasKilled
+		if c.event == "PreToolUse" && a.missingVerdictReason != verdictGiven && !a.entry.canFailureBlockEvent(c.event) && !hasRunAndFailed {
 			a.entry.uncheckedNoticeOnce.Do(func() { ended = append(ended, missingVerdictWarning(c, a)) })
 		}
 	}
@@ -147,8 +141,11 @@ func hookProgressEvent(c *eventRun, a *hookResult, output partialOutput) *protoc
 
 func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {
 	output := a.stdout + a.stderr
-	if a.missingVerdictReason == noVerdictBecauseInvalidOutput && a.stdout != "" {
+	switch {
+	case a.missingVerdictReason == noVerdictBecauseInvalidOutput && a.stdout != "":
 		output = a.stdout // stderr contains the message about the invalid output
+	case a.timedOut && a.entry.config.Type == "http":
+		output = "Hook cancelled"
 	}
 	fields := append(hookIDNameAndEventFields(c, a),
 		protocol.Field{Key: "output", Value: output},

@@ -235,8 +235,8 @@ type hookProblem struct {
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
 	validTypes []string
-	// field is the key of a value that must be a string, and actualType is its type. Both are empty for other problems.
-	field, actualType string
+	// field is the key of an invalid value, and valueProblem the text about it. Both are empty for other problems.
+	field, valueProblem string
 }
 
 // fault returns the fault in the words that the CLI uses for hooks. consequence is the end of the sentence.
@@ -255,7 +255,7 @@ func (o hookProblem) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 	case o.validTypes != nil:
 		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.validTypes, "' | '") + "'"}, true
 	case o.field != "":
-		return Fault{Key: o.path + "." + o.field, Text: "Expected string, but received " + o.actualType}, true
+		return Fault{Key: o.path + "." + o.field, Text: o.valueProblem}, true
 	}
 	return Fault{}, false
 }
@@ -277,8 +277,9 @@ func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (valid json.
 		}
 		odd.problem = `Hook matcher "hooks" must be an array of hook entries; received ` + got
 	case matcher != nil && plainjson.TypeOf(matcher) != "string":
-		odd.field, odd.actualType = "matcher", plainjson.TypeOf(matcher)
-		odd.problem = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.actualType + ")"
+		got := plainjson.TypeOf(matcher)
+		odd.field, odd.valueProblem = "matcher", expectedStringText+got
+		odd.problem = "Invalid hook matcher (matcher: Invalid input: expected string, received " + got + ")"
 	}
 	if odd.problem != "" {
 		return nil, []hookProblem{odd}
@@ -316,22 +317,27 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	}
 	for _, key := range requiredHookFields(kind) {
 		if got := plainjson.TypeOf(fields[key]); got != "string" {
-			return &hookProblem{path: path, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
+			return &hookProblem{path: path, part: "entry", field: key, valueProblem: expectedStringText + got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
+	}
+	if kind == "http" && !hasValidURL(fields) {
+		return &hookProblem{path: path, part: "entry", field: "url", valueProblem: "Invalid URL", problem: "Invalid http hook (url: Invalid URL)"}
 	}
 	return &hookProblem{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
+const expectedStringText = "Expected string, but received "
+
 const invalidHookHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file. The CLI
-// reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
+// faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file: hooks of events that
+// guard permissions. The CLI reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
 func faultsOfInvalidGuardHooks(hooksValue json.RawMessage) (inHookWords, inValueWords []Fault) {
 	events := plainjson.DecodeOrZero[map[string]json.RawMessage](hooksValue)
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
-		if !known.CanGuardPermissions || !there || areHookMatchersOfEventValid(value) {
+		if !known.CanGuardPermissions || !there {
 			continue
 		}
 		key := "hooks." + event

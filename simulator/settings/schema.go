@@ -1,9 +1,12 @@
 package settings
 
 import (
+	"cmp"
 	_ "embed" // for schema.json
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,36 +28,11 @@ var schemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.P
 func keysWithInvalidValues(settingsFile map[string]json.RawMessage) (bad []string) {
 	for _, p := range schemas()["settings"].Properties {
 		value, found := settingsFile[p.Name]
-		if found && (p.Schema.Issues(value) != nil || p.Name == "hooks" && !areHooksGuardingPermissionsValid(value)) {
+		if guards, _ := faultsOfInvalidGuardHooks(settingsFile["hooks"]); found && (p.Schema.Issues(value) != nil || p.Name == "hooks" && len(guards) > 0) {
 			bad = append(bad, p.Name)
 		}
 	}
 	return bad
-}
-
-// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores the hooks of other
-// events: of these, withoutInvalidHooks removes only the invalid ones.
-func areHooksGuardingPermissionsValid(hooksValue json.RawMessage) bool {
-	for event, value := range plainjson.DecodeOrZero[map[string]json.RawMessage](hooksValue) {
-		if claudecode.HookEventNamed(event).CanGuardPermissions && !areHookMatchersOfEventValid(value) {
-			return false
-		}
-	}
-	return true
-}
-
-func areHookMatchersOfEventValid(matchersValue json.RawMessage) bool {
-	var matchers []json.RawMessage
-	if json.Unmarshal(matchersValue, &matchers) != nil || matchers == nil {
-		return false
-	}
-	return !slices.ContainsFunc(matchers, func(matcher json.RawMessage) bool {
-		if schemas()["hook matcher"].Issues(matcher) != nil {
-			return true
-		}
-		hooks := plainjson.DecodeOrZero[struct{ Hooks []json.RawMessage }](matcher).Hooks
-		return slices.ContainsFunc(hooks, func(hook json.RawMessage) bool { return !isValidHook(hook) })
-	})
 }
 
 func isValidHook(hook json.RawMessage) bool {
@@ -63,7 +41,18 @@ func isValidHook(hook json.RawMessage) bool {
 	}
 	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](hook)
 	kind, _ := plainjson.StringValue(fields["type"])
-	return !slices.ContainsFunc(requiredHookFields(kind), func(key string) bool { return fields[key] == nil })
+	return !slices.ContainsFunc(requiredHookFields(kind), func(key string) bool { return fields[key] == nil }) && (kind != "http" || hasValidURL(fields))
+}
+
+// hasValidURL reports whether the URL of a hook is absolute and has a host or path. It may have any scheme.
+func hasValidURL(hook map[string]json.RawMessage) bool {
+	text, _ := plainjson.StringValue(hook["url"])
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || strings.Trim(u.Host+u.Path+u.Opaque, "/") == "" {
+		return false
+	}
+	_, err = strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16)
+	return err == nil
 }
 
 func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
