@@ -188,8 +188,10 @@ func (k *localCommandRunner) commandOutputMessage(c slash.Call, text string) *pr
 func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
 	id := k.prompts.ensurePromptUUID()
-	k.prompts.emitPromptQueuedAndNormalize()
-	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.consumerStopped {
+	if err := k.hooks.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
+		return err
+	}
+	if s.options.Hooks != nil {
 		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
@@ -227,11 +229,16 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	return end
 }
 
-// resetConversation forgets the conversation and its costs and begins a new transcript.
+// resetConversation forgets the conversation and its costs, but not its times, and begins a new transcript.
 func (k *localCommandRunner) resetConversation() {
 	s := k.sim
 	s.history.resumed, s.history.sessionStarted, s.history.nextSessionStartSource, s.history.turnCount = false, false, "clear", 0
-	s.totals.resetExceptTimes()
+	k.prompts.promptID = ""
+	s.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = "" })
+	s.totals.contextTokens.Store(0)
+	s.totals.lastReply.Store(nil)
+	s.totals.restoreCosts(nil)
+	s.totals.requests = 0
 	if s.main.Transcript == nil {
 		return
 	}

@@ -223,17 +223,18 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 // runStartHooksIfNotStarted runs the hooks that come before the session's first turn. They never block.
 func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
-		return nil
+		return p.runHooksOfUnreportedInstructions(ctx)
 	}
 	p.sim.history.sessionStarted = true
 	if p.sim.options.Agent != nil {
 		return p.addNewContextFiles(ctx, nil)
 	}
 	source := p.sessionStartSource()
-	if p.sim.main.Start.Continue {
+	isFirstConversation := p.sim.history.nextSessionStartSource == ""
+	if p.sim.main.Start.Continue && isFirstConversation {
 		p.temporarySessionID = p.sim.options.Clock.NewID()
 	}
-	if p.sim.main.Start.Setup != "" {
+	if p.sim.main.Start.Setup != "" && isFirstConversation {
 		if _, err := p.runHooksAndEmitAttachments(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
@@ -252,8 +253,9 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 	p.sim.history.initialPromptFromHook = out.Specific.InitialUserMessage
 	p.sim.history.pendingContext, p.prompts.addedContext = append(p.prompts.addedContext, after...), nil
 	p.out.assignIDsAndEmitAll(out.Notices)
-	for _, file := range p.sim.main.Start.Instructions {
-		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
+	p.sim.history.unreportedInstructions = p.sim.main.Start.Instructions
+	if isFirstConversation { // after /clear, the files are reported with the next prompt
+		if err := p.runHooksOfUnreportedInstructions(ctx); err != nil {
 			return err
 		}
 	}
@@ -264,6 +266,16 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 		p.out.emitSystem("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 	}
 	return p.out.errorIfConsumerStopped()
+}
+
+func (p *turnHooks) runHooksOfUnreportedInstructions(ctx context.Context) error {
+	for _, file := range p.sim.history.unreportedInstructions {
+		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
+			return err
+		}
+	}
+	p.sim.history.unreportedInstructions = nil
+	return nil
 }
 
 // runSessionStartHooks runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that

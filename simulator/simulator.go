@@ -38,12 +38,13 @@ type conversationState struct {
 	safetyStops              int            // number of refused replies
 	simulatedFailures        map[string]int // number of failures simulated, by rule
 	sessionStarted           bool
-	resumed                  bool          // the conversation began in an earlier process
-	nextSessionStartSource   string        // source of the next SessionStart after /clear; empty at the start of the process
-	earlySessionStartOutcome *hook.Outcome // outcome of SessionStart hooks that ran before the first turn; nil means none
-	lastAssistantUUID        string        // uuid of the model's last message
-	pendingContext           []string      // text that the next request adds to its prompt
-	instructionTexts         []string      // instructions loaded after tool calls, as sent to the model
+	resumed                  bool                              // the conversation began in an earlier process
+	unreportedInstructions   []protocol.InstructionsLoadedHook // instruction files for which no hooks ran yet
+	nextSessionStartSource   string                            // source of the next SessionStart after /clear; empty at the start of the process
+	earlySessionStartOutcome *hook.Outcome                     // outcome of SessionStart hooks that ran before the first turn; nil means none
+	lastAssistantUUID        string                            // uuid of the model's last message
+	pendingContext           []string                          // text that the next request adds to its prompt
+	instructionTexts         []string                          // instructions loaded after tool calls, as sent to the model
 	retained                 retainedMessages
 	droppedTokens            int      // tokens removed by compactions
 	transcriptSaveFailed     bool     // writing the transcript has failed

@@ -171,13 +171,6 @@ func (b *sessionTotals) restoreCosts(costs map[string]protocol.ModelUsage) {
 	b.restoredUSD = b.usd
 }
 
-func (b *sessionTotals) resetExceptTimes() {
-	b.contextTokens.Store(0)
-	b.lastReply.Store(nil)
-	b.restoreCosts(nil)
-	b.requests = 0
-}
-
 func (b *sessionTotals) addReplyUsage(model string, reply replyUsage) {
 	u := reply.usage
 	b.addModelUsage(map[string]protocol.ModelUsage{model: withModelFacts(model, protocol.ModelUsage{

@@ -209,7 +209,6 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.recordPromptOfCLI(feedback, nil)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerOrErrorText(); text != "" {
@@ -437,7 +436,12 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+	feedback = strings.Join(out.AdditionalContext, "\n")
 	w.task.Post(append(out.Frames, out.Notices...)...)
+	if out.Block {
+		feedback = strings.Join(out.Texts, "\n")
+		w.recordPromptOfCLI(feedback, nil)
+	}
 	for _, ev := range out.AttachmentEvents() {
 		w.forwardEvent(ctx, ev)
 	}
@@ -447,10 +451,7 @@ func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (f
 		w.progress.unpostedUsage = nil
 		w.task.WaitUntilPostedEventsShown(ctx)
 	}
-	if !out.Block || blocksSoFar >= maxConsecutiveSubagentStopBlocks {
-		return "", false
-	}
-	return strings.Join(out.Texts, "\n"), true
+	return feedback, feedback != "" && !out.StopTurn && blocksSoFar < maxConsecutiveSubagentStopBlocks
 }
 
 func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Outcome {

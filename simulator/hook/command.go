@@ -268,9 +268,8 @@ func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hoo
 	req.Header = http.Header{
 		"Accept": {"application/json, text/plain, */*"}, "Content-Type": {"application/json"}, "User-Agent": {claudecode.HTTPHookUserAgent}, "Connection": {"keep-alive"},
 	}
-	vars := slices.DeleteFunc(slices.Clone(e.config.AllowedEnvVars), func(name string) bool {
-		return r.options.HTTPLimits.EnvVars != nil && !slices.Contains(r.options.HTTPLimits.EnvVars, name)
-	})
+	limits := r.options.HTTPLimits.EnvVars
+	vars := slices.DeleteFunc(slices.Clone(e.config.AllowedEnvVars), func(name string) bool { return limits != nil && !slices.Contains(limits, name) })
 	for name, value := range e.config.Headers {
 		req.Header.Set(name, expandEnv(value, vars, r.options.Environ))
 	}

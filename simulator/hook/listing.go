@@ -113,18 +113,15 @@ func listedHooks(event string, sources []Source) []ListedHook {
 	return rows
 }
 
-var (
-	contentLabels = map[string]string{"command": "Command", "http": "URL", "mcp_tool": "MCP tool"}
-	sourceLabels  = map[string]string{
-		"userSettings": "User settings (~/.claude/settings.json)", "projectSettings": "Project settings (.claude/settings.json)",
-		"localSettings": "Local settings (.claude/settings.local.json)", "flagSettings": "Startup settings (--settings option)",
-	}
-)
-
 func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
 	_ = json.Unmarshal(raw, &c) // on an error, the fields decoded so far are shown
 	text := (&hookEntry{config: c}).messageLabel()
+	contentLabels := map[string]string{"command": "Command", "http": "URL", "mcp_tool": "MCP tool"}
+	sourceLabels := map[string]string{
+		"userSettings": "User settings (~/.claude/settings.json)", "projectSettings": "Project settings (.claude/settings.json)",
+		"localSettings": "Local settings (.claude/settings.local.json)", "flagSettings": "Startup settings (--settings option)",
+	}
 	h := ListedHook{
 		Event: event, Matcher: matcher, Source: source, SourceLabel: cmp.Or(sourceLabels[source], source), Type: c.Type,
 		DisplayText: strings.ReplaceAll(cmp.Or(c.StatusMessage, text), "\n", "␤"), CommandText: text,

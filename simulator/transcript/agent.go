@@ -171,12 +171,11 @@ func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
 
 func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.System) error {
 	id := taskEnd.Text("task_id")
-	meta := a.metaByAgentID[id]
-	if meta == nil || meta.Finished {
-		return nil
+	if meta := a.metaByAgentID[id]; meta != nil && !meta.Finished {
+		meta.Finished = true
+		return a.writeMetaFile(id)
 	}
-	meta.Finished = true
-	return a.writeMetaFile(id)
+	return nil
 }
 
 func (a *agentTranscripts) countRunningAgents() (n int) {

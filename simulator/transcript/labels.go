@@ -153,7 +153,9 @@ func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offe
 		}
 	}
 	for _, name := range reply.Final.Calls {
-		added = offered.mayHaveTool(name) && l.addUsedTool(name) || added
+		mayExist := offered.Tools == nil || slices.Contains(offered.Deferred, name) || // without Tools, the tools are unknown
+			slices.ContainsFunc(offered.Tools, func(t protocol.Tool) bool { return t.Name == name })
+		added = mayExist && l.addUsedTool(name) || added
 	}
 	return added
 }

@@ -201,7 +201,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 			for _, text := range texts {
 				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
 			}
-			c.addMessage("system", "", []json.RawMessage{rawTextBlock(strings.Join(plain, "\n\n"))}, true)
+			c.addSystemText(strings.Join(plain, "\n\n"))
 		} else {
 			for _, text := range texts {
 				c.insertReminderInUserMessage(len(c.messages), text, false)
@@ -225,6 +225,14 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 		c.addMessage(m.role, m.id, m.content, m.differsFromLines)
 	}
 	flush()
+}
+
+func (c *modelInput) addSystemText(text string) {
+	role := "system"
+	if n := len(c.messages); n > 0 && c.messages[n-1].role == "assistant" { // no system message may follow a reply
+		role, text = "user", protocol.Reminder(text)
+	}
+	c.addMessage(role, "", []json.RawMessage{rawTextBlock(text)}, true)
 }
 
 func (m *inputMessage) countLeadingReminders() int {

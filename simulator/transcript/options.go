@@ -106,12 +106,6 @@ type RequestContext struct {
 	PromptCache  string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
-// mayHaveTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
-func (c RequestContext) mayHaveTool(name string) bool {
-	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
-		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
-}
-
 // Machine describes the computer in the environment attachment of a transcript.
 type Machine struct {
 	Platform                    string // "linux"

@@ -59,14 +59,6 @@ func (e transcriptLine) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
-func (e transcriptLine) canBeParent() bool {
-	switch e.kind {
-	case "user", "assistant", "attachment", "system":
-		return e.uuid != "" && !e.isSidechain
-	}
-	return false
-}
-
 func readTranscript(path string) (*parsedTranscript, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +135,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 		}
 	}
 	t.hasConversation = t.hasConversation || e.isMessage()
-	if e.canBeParent() {
+	if e.uuid != "" && !e.isSidechain && slices.Contains([]string{"user", "assistant", "attachment", "system"}, e.kind) {
 		t.lastConversationLine = e.uuid
 	}
 	t.entries = append(t.entries, e)

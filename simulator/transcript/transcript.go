@@ -336,6 +336,9 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.recorder.writeCosts()
 	err = errors.Join(err, s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.sessionListLines
+	if before.promptID == "" && !before.resumed && !before.wasCleared && !before.options.Machine.IsTerminal {
+		_ = os.Remove(before.path) // the real CLI creates the file with the first prompt
+	}
 	before.options.ID = ""
 	s.conversation = &conversation{options: before.options, lastLineUUIDs: map[string]string{}, id: before.options.Clock.NewID(), wasCleared: true, idBeforeFirstClear: cmp.Or(before.idBeforeFirstClear, before.id), writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
