@@ -131,8 +131,8 @@ func (k *Breakpoint) Fill(ctx context.Context, variables map[string]any) (Breakp
 	return filled, nil
 }
 
-// globsForCanonicalToolNames returns globs for the canonical names of a tool. configuredName is a canonical name, server/tool,
-// or the bare name of an MCP tool. A bare name selects the tool of this name of any server.
+// globsForCanonicalToolNames returns globs for the canonical names of a tool. configuredName is a canonical name, a name in
+// the form server/tool, or the bare name of an MCP tool. A bare name selects the tools of this name of all servers.
 func globsForCanonicalToolNames(configuredName string) []string {
 	if configuredName == "" {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Compile prepares a scenario that was built in Go for [NewEngine]. It is not needed for a scenario that was loaded
-// from a file. The error lists all problems.
+// Compile prepares a scenario for [NewEngine] that was built in Go. A scenario that was loaded from a file does not
+// need it. The error lists all problems.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}

@@ -12,7 +12,7 @@ import (
 
 // Scenario scripts the model: its answers to prompts and its tool calls. All keys are optional; the file may be empty.
 type Scenario struct {
-	// Schema may name the JSON Schema of the format, for editors of JSON files.
+	// Schema may name the JSON Schema of the format, for text editors. It has no other effect.
 	Schema string `toml:"$schema"`
 	// Name is a label for reports.
 	Name string `toml:"name"`

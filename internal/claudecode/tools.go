@@ -44,7 +44,7 @@ type Tool struct {
 	Listing InitToolListingCondition
 	// Subject is the parameter of a call that a rule such as Bash(ls) is compared with; empty means none.
 	Subject string
-	// ReadOnly tools can run concurrently with others. For tools of ToolClassRunsCommandLine this depends on the command.
+	// ReadOnly tools can run at the same time as other read-only tools. For tools of ToolClassRunsCommandLine this depends on the command.
 	ReadOnly bool
 	// Deferred tools are found by search, because the model receives only their names.
 	Deferred bool

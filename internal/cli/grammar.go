@@ -330,7 +330,7 @@ func runUpdateReportingUpToDate(_ context.Context, s *process.System, _ []string
 	return err
 }
 
-// runInstallReportingSuccess answers like an installation but installs nothing, so that programs that update claude go on.
+// runInstallReportingSuccess reports a successful installation but installs nothing, so that programs that update claude continue.
 func runInstallReportingSuccess(_ context.Context, s *process.System, words []string) error {
 	target := "latest"
 	for _, word := range words {

@@ -152,7 +152,7 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 		"SIGQUIT": syscall.SIGQUIT, "SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
 	}[c.Signal]
 	if !ok {
-		return fmt.Errorf("unknown signal %q in a crash of the scenario: use a name such as SIGKILL or SIGTERM", c.Signal)
+		return fmt.Errorf("unknown signal %q in `crash` of the scenario: use a name such as SIGKILL or SIGTERM", c.Signal)
 	}
 	s.CheckScenarioExpectations(128 + int(sig))
 	s.Close(ctx)

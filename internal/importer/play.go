@@ -48,7 +48,7 @@ func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDir
 	return playDirs, removeDirs, err
 }
 
-// Differences plays the scenario with the recorded prompts and returns the differences; nil means none.
+// Differences plays the scenario with the recorded prompts and returns the differences from the recording; nil means none.
 func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.runScenarioAndReturnStreamJSONLog(ctx, at, sessions)
 	if err != nil {

@@ -236,7 +236,7 @@ func (s *ruleset) hasPathDenyRule() bool {
 	})
 }
 
-// hasDenyOrAskRuleWithContent reports whether a deny or ask rule applies to some of the tool's calls only.
+// hasDenyOrAskRuleWithContent reports whether a deny or ask rule applies to only some calls of the tool.
 func (s *ruleset) hasDenyOrAskRuleWithContent(c *analyzedCall) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior != BehaviorAllow && r.content != "" && r.coversToolOfCall(c)

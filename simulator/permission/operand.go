@@ -243,7 +243,7 @@ func (l shellWordResolver) filesNamedByOptions(cmd shellcmd.Command) (files []fi
 		for option := range strings.FieldsSeq(fileOptions) {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
 				file := newPlainFileOperand(value)
-				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).
+				// Deny rules do not apply to files that options of these commands name (observed with 2.1.330).
 				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
 			}

@@ -86,7 +86,7 @@ type Outcome struct {
 	Failed bool
 	// IsSilent is true if the result event does not contain Text.
 	IsSilent bool
-	// Work runs the skill's agent and returns the answer, which becomes the text; nil means that there is no agent.
+	// Work runs the skill's agent and returns the answer, which becomes the command's text; nil means that there is no agent.
 	Work func(context.Context) (string, error)
 	// Result is the command's name in the result event, such as "custom"; empty means the typed name.
 	Result string

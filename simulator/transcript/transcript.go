@@ -109,7 +109,7 @@ func (th *conversation) chooseSessionIDUnclaimedBySeededRuns() error {
 			break
 		}
 		if n > maxSessionsPerSeed {
-			return fmt.Errorf("%s already has %d runs with this seed, the maximum: remove the directory, or use another seed", claims, maxSessionsPerSeed)
+			return fmt.Errorf("%s already has the maximum of %d runs with this seed: remove the directory, or use another seed", claims, maxSessionsPerSeed)
 		}
 		th.options.RestartIDs(n)
 		th.id = th.options.Clock.NewID()

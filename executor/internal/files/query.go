@@ -101,7 +101,7 @@ func splitGlobsAtSpacesAndUnbracedCommas(list string) []string {
 	return out
 }
 
-// matchIgnoreStyleGlob reports whether a glob matches a path as in ignore files: a glob without a slash matches at every depth.
+// matchIgnoreStyleGlob reports whether a glob matches a path by the rules of ignore files: a glob without a slash matches at any depth.
 func matchIgnoreStyleGlob(pattern, rel string) bool {
 	name := rel
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {

@@ -89,8 +89,8 @@ func estimateTokenCount(text string) int {
 	return (len(request) + bytesAroundText + bytesPerToken - 1) / bytesPerToken
 }
 
-// truncate reduces the text to about 85 % of [maxReadTokens]: to its first lines, or to its first characters if the lines are
-// too long. It sets the notice for the model (observed with 2.1.330).
+// truncate shortens the text to about 85 % of [maxReadTokens]. It keeps the first lines or, if these are too long, the first
+// characters. It sets the notice for the model (observed with 2.1.330).
 func (t *textFile) truncate(fullPath string, lines []string, tokens int) {
 	const share, smaller, maxTries = 0.85, 0.7, 6
 	units := utf16.Encode([]rune(t.Content))

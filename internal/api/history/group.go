@@ -97,7 +97,7 @@ func (g *MessageGroup) separateSkillTextsFromPrompts(client *Client) {
 	g.Steps = steps
 }
 
-// markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as closed. Only added prompts may follow them.
+// markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as those of an ended turn. Only added prompts may follow them.
 func markTrailingResultsAsOfEndedTurn(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {

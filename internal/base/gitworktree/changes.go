@@ -19,7 +19,7 @@ type Snapshot struct {
 	top    string
 	commit string                // empty means the repository has no commit yet
 	dirty  map[string]*fileState // nil means deleted
-	// IsNew is true if the repository did not exist when the session began, so that its changes are unknown.
+	// IsNew is true if the repository did not exist when the session began. Its changes are then unknown.
 	IsNew bool
 }
 

@@ -36,7 +36,7 @@ const (
 // SessionDiffer computes a [Diff] for each group of changes in a session. The zero value is ready to use.
 type SessionDiffer struct{ hasReportedChanges atomic.Bool }
 
-// DiffSince returns the changes since earlierSnapshot; a nil snapshot has no changes.
+// DiffSince returns the changes since earlierSnapshot; for a nil snapshot, it returns no changes.
 func (s *SessionDiffer) DiffSince(ctx context.Context, earlierSnapshot *Snapshot) *Diff {
 	if earlierSnapshot != nil && earlierSnapshot.IsNew {
 		return &Diff{Files: []FileDiff{}, IsUnknown: true}

@@ -439,10 +439,10 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// The scripts of guards wait for EOF on their input. Nothing is written to the input, so EOF means that this program has exited.
-// killGroupScript then stops the guard's own group, and killOtherGroupScript stops the group $1, both in the same steps as
-// [Process.Stop]. removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript first stops all processes in whose
-// environment the variable $2 is the base name of the directory $1 (Linux).
+// A guard's script waits for EOF on its input, to which nothing is written: EOF means that this program has exited. Then
+// killGroupScript stops the guard's own group, and killOtherGroupScript the group $1, in the steps of [Process.Stop].
+// removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript (Linux) first stops all processes whose variable
+// $2 is the base name of this directory.
 const (
 	killGroupScript                    = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	killOtherGroupScript               = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`

@@ -18,7 +18,8 @@ type Hunk struct {
 
 const noNewlineMarker = `\ No newline at end of file`
 
-// maxEdits bounds the search for the shortest edit script. If texts differ more, all between the outer differences is replaced.
+// maxEdits bounds the search for the shortest edit script. If texts differ more, everything from the first to the last
+// difference is replaced.
 const maxEdits = 1000
 
 // Hunks compares before and after with the given lines of context. For equal texts it returns an empty, non-nil list.

@@ -66,7 +66,7 @@ func (d markdownDocument) textOfKey(key string) string {
 	return ""
 }
 
-// commaListOfKey returns the value of a key as a list: the texts in a YAML list, or the parts of a text between its commas. A
+// commaListOfKey returns the value of a key as a list: the strings of a YAML list, or the parts of a string, split at commas. A
 // missing key or a value of another type gives nil.
 func (d markdownDocument) commaListOfKey(key string) []string {
 	switch v := d.frontMatter[key].(type) {

@@ -182,7 +182,7 @@ func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	}
 }
 
-// remoteOptions returns flags about the cloud, the desktop application and other programs. claudeless ignores or refuses them.
+// remoteOptions returns the flags for the cloud, the desktop application and other programs. claudeless ignores or refuses them.
 func remoteOptions() []option {
 	return []option{
 		newOption("--bg, --background", "Run the session in the background", nil),

@@ -24,7 +24,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// HasSource reports whether --setting-sources includes a source: user, project or local.
+// HasSource reports whether --setting-sources includes source, which is user, project or local.
 func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }

@@ -93,8 +93,8 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback has the texts of the hooks
-// that refuse the event, if any. shown has the events about the hooks, if the output includes them.
+// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback is the output of
+// the hooks that refuse the event. shown are the events to emit about the hooks; nil if the output excludes them.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	out := h.outcome(ctx, in)
 	if h.showFrames {

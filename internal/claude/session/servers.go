@@ -355,7 +355,7 @@ func samplingText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// mcpResultFilesAndJournal stores large and binary results of servers in files, and a record of each call in the journal.
+// mcpResultFilesAndJournal stores large results and binary results of servers in files, and a record of each call in the journal.
 type mcpResultFilesAndJournal struct {
 	records *recorder
 	clock   *clock.Source

@@ -134,7 +134,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	if c.Pace != "" {
 		if c.Real.isSet {
-			return process.WithHint("--pace is for the simulated claude", "remove --pace: the real claude starts and answers at its own speed")
+			return process.WithHint("--pace works only with the simulated claude", "remove --pace: the real claude starts and answers at its own speed")
 		}
 		setup.ExtraVariables = []string{"CLAUDELESS_PACE=" + c.Pace}
 	}

@@ -91,7 +91,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	if o.Terminal == nil {
 		hint := ""
 		if o.Extended {
-			hint = "\nhint: --auto logs in to an authorization server on this machine without a browser"
+			hint = "\nhint: with --auto, a login to an authorization server on this machine needs no browser"
 		}
 		return errors.New("this isn't an interactive terminal. Re-run in one — e.g. `ssh -t` — and paste the redirect URL when prompted." + hint)
 	}

@@ -57,7 +57,7 @@ func TestLogin_N30(t *testing.T) {
 		{words: []string{"add", "o", server.URL + "/mcp", "-t", "http"}, stdout: added},
 		{words: []string{"logout", "o"}, stdout: "Signed out of \"o\". Run `claude mcp login o` to authenticate again.\n"},
 		{words: []string{"login", "o"}, stdout: "Starting authentication for \"o\"…\n", fails: true, stderr: "Couldn't complete authentication for \"o\": this isn't an interactive terminal. Re-run in one — e.g. `ssh -t` — and paste the redirect URL when prompted.\n" +
-			"hint: --auto logs in to an authorization server on this machine without a browser"},
+			"hint: with --auto, a login to an authorization server on this machine needs no browser"},
 		{words: []string{"login", "o", "--auto"}, stdout: "Starting authentication for \"o\"…\nAuthenticated with \"o\". Its tools are now available in Claude Code.\n"},
 	})
 	if data, err := os.ReadFile(b.o.Client.Credentials.Path); err != nil || !bytes.Contains(data, []byte(`"accessToken":"sesame"`)) {

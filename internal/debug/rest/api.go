@@ -91,7 +91,7 @@ func clientErrorFromJSONError(err error) error {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: jsonFields{"parameter": wrong.Field}}
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the type %s, which is not allowed", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: jsonFields{"parameter": wrong.Field}}
 	}
 	return err
 }

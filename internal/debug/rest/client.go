@@ -56,7 +56,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	switch o.OnLost {
 	case "", debug.PolicyFail, debug.PolicyContinue:
 	default:
-		return nil, fmt.Errorf("unknown policy %q for a lost connection to the debugger: expected fail or continue", o.OnLost)
+		return nil, fmt.Errorf("unknown policy %q for a lost connection to the debugger: expected `fail` or `continue`", o.OnLost)
 	}
 	o.Client = cmp.Or(o.Client, debug.ClientClaudelessRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}

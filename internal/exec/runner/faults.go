@@ -23,8 +23,8 @@ import (
 
 const (
 	// maxExtraDurationOfRunWithFault is how much longer a run may take with a fault than without one. In addition,
-	// maxTotalDurationOfRunWithFault limits the total time. On a slow machine both limits may be too short, so a run with a
-	// fault may always take alwaysAllowedMultipleOfDurationWithoutFault times as long as the run without.
+	// maxTotalDurationOfRunWithFault limits the total time. On a slow machine both limits can be too short. Therefore
+	// alwaysAllowedMultipleOfDurationWithoutFault times the duration without a fault is always allowed.
 	maxExtraDurationOfRunWithFault              = 12 * time.Second
 	maxTotalDurationOfRunWithFault              = 18 * time.Second
 	alwaysAllowedMultipleOfDurationWithoutFault = 3

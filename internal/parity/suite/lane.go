@@ -104,7 +104,7 @@ func ServeJob(ctx context.Context, s *process.System) error {
 }
 
 // ErrNotIsolated means that the system does not allow separate network namespaces.
-var ErrNotIsolated = errors.New("the system does not allow separate network namespaces")
+var ErrNotIsolated = errors.New("the system does not allow separate network namespaces: run as root, or allow user namespaces")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
 // started are killed. serveArgs are the arguments with which job.Executable calls [ServeJob].

@@ -62,7 +62,7 @@ type Run struct {
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
 
-// Host is an action of the host program, observed on the standard streams and signals of the process.
+// Host is an action of the host program, as seen in the standard streams and signals of the process.
 type Host struct {
 	// What happened: `stdout_closed` (the reader has closed it), `stdout_blocked` (a write was blocked for more than a second),
 	// `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended), `answered_twice`, `answered_late`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// LineHead holds the common keys of all lines.
+// LineHead holds the keys that all lines have.
 type LineHead struct {
 	// Time is when the line was written (RFC 3339, UTC).
 	Time string `json:"time"`
