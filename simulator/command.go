@@ -29,11 +29,10 @@ func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expans
 		return func() { commands.SetGrantedRules(nil) }
 	}
 	commands.SetGrantedRules(expansion.Tools)
-	before := k.sim.options.State.Model()
-	if expansion.Model != "" && expansion.Model != "inherit" {
-		k.sim.options.State.SetModel(expansion.Model)
+	if expansion.Model != "inherit" {
+		k.sim.options.State.SetTurnModel(expansion.Model)
 	}
-	during, effort := k.sim.options.State.Model(), k.sim.options.State.Snapshot().Effort
+	effort := k.sim.options.State.Snapshot().Effort
 	if expansion.Effort != "" {
 		k.sim.options.State.SetEffort(expansion.Effort)
 	}
@@ -42,9 +41,7 @@ func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expans
 		if expansion.Effort != "" {
 			k.sim.options.State.SetEffort(effort)
 		}
-		if k.sim.options.State.Model() == during { // nothing else has changed the model during the turn
-			k.sim.options.State.SetModel(before)
-		}
+		k.sim.options.State.SetTurnModel("")
 	}
 }
 

@@ -25,8 +25,7 @@ type modelClient struct {
 	// nextReplyIsUnstreamed is true if the next reply arrives as a whole, without stream events: after a
 	// stream broke off, and after a model was not available.
 	nextReplyIsUnstreamed bool
-	usedFallbackModels    int    // how many of the Limits.FallbackModels this turn has switched to
-	modelBeforeFallback   string // the session's model while a fallback model is used
+	usedFallbackModels    int // how many of the Limits.FallbackModels this turn has switched to
 }
 
 type replySummary struct {

@@ -20,13 +20,10 @@ func (x *modelClient) nextFallbackModel(api apiFailure) string {
 
 // switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
 func (x *modelClient) switchToFallback(api apiFailure) {
-	if x.usedFallbackModels == 0 {
-		x.modelBeforeFallback = x.sim.options.State.Model()
-	}
 	original, next, trigger := x.sim.resolvedModelName(), x.nextFallbackModel(api), api.FallbackReason()
 	name := claudecode.ResolveModel(next)
 	x.out.emit(&protocol.RequestRepeated{})
-	x.sim.options.State.SetModel(next)
+	x.sim.options.State.SetTurnModel(next)
 	x.usedFallbackModels++
 	x.nextReplyIsUnstreamed = api.Status == 404 // the following requests of the turn are not streamed
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.ModelDisplayName(name), claudecode.ModelDisplayName(original))

@@ -20,6 +20,8 @@ type SessionState struct {
 	snapshot Snapshot
 	skills   map[string]string // texts of the skills that were loaded, by name
 	asked    atomic.Int64      // nanoseconds of dialogs since the last turn
+	// turnModel is the model until the end of the turn: of the command that the user has typed, or a fallback model. Empty means none.
+	turnModel string
 }
 
 // AddTimeOfDialog adds the time that a dialog of a terminal waited for the user. The duration of the turn does not include it.
@@ -40,6 +42,7 @@ type Snapshot struct {
 func (l *SessionState) Snapshot() Snapshot {
 	l.mu.Lock()
 	now := l.snapshot
+	now.Model = cmp.Or(l.turnModel, now.Model)
 	l.mu.Unlock()
 	model := claudecode.ResolveModel(cmp.Or(now.Model, claudecode.DefaultModel))
 	if l.parent != nil {
@@ -89,7 +92,21 @@ func (l *SessionState) Model() string {
 }
 
 // SetModel sets the model of the following requests; empty means the default model.
-func (l *SessionState) SetModel(name string) { l.updateSnapshot(func(n *Snapshot) { n.Model = name }) }
+func (l *SessionState) SetModel(name string) {
+	l.updateSnapshot(func(n *Snapshot) { n.Model, l.turnModel = name, "" })
+}
+
+// SetTurnModel sets the model of the following requests of this turn; empty means that of the session.
+func (l *SessionState) SetTurnModel(name string) {
+	l.updateSnapshot(func(*Snapshot) { l.turnModel = name })
+}
+
+// SessionModel returns the full name of the model of the session, which decides about its tools also if a turn has another model.
+func (l *SessionState) SessionModel() (fullName string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return claudecode.ResolveModel(l.snapshot.Model)
+}
 
 // SetEffort sets the effort that hooks and transcripts report; empty means the model's default.
 func (l *SessionState) SetEffort(level string) {

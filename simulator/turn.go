@@ -76,7 +76,7 @@ func (t *turn) run(ctx context.Context) error {
 	}
 	t.emitResult(end)
 	if t.exchange.usedFallbackModels > 0 {
-		t.sim.options.State.SetModel(t.exchange.modelBeforeFallback)
+		t.sim.options.State.SetTurnModel("")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (v *toolInventory) builtinListingOptions(hasServerResources bool) builtinTo
 	tools.Disallowed = v.denied
 	return builtinToolListingOptions{
 		Tools: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		HasResources: hasServerResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
+		HasResources: hasServerResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(v.state.SessionModel()).HasTaskList,
 	}
 }
 
