@@ -57,11 +57,13 @@ func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	}
 }
 
-// maskDescriptions masks descriptions of built-in agents, commands, skills and models in answers to control requests.
+// maskDescriptions masks descriptions of built-in agents, commands, skills and models in answers to control requests, and in the
+// event about changed commands.
 func maskDescriptions(stdout string) string {
 	var b strings.Builder
 	for text := range strings.Lines(stdout) {
-		if !strings.Contains(text, `"type":"control_response"`) || !strings.Contains(text, `"commands":[`) && !strings.Contains(text, `"skills":[`) {
+		isEvent := strings.Contains(text, `"subtype":"commands_changed"`)
+		if !isEvent && !strings.Contains(text, `"type":"control_response"`) || !strings.Contains(text, `"commands":[`) && !strings.Contains(text, `"skills":[`) {
 			b.WriteString(text)
 			continue
 		}
@@ -73,6 +75,9 @@ func maskDescriptions(stdout string) string {
 		}
 		response, _ := line["response"].(map[string]any)
 		inner, _ := response["response"].(map[string]any)
+		if isEvent {
+			inner = line
+		}
 		for _, key := range []string{"agents", "commands", "models", "skills"} {
 			list, _ := inner[key].([]any)
 			for _, item := range list {

@@ -23,6 +23,7 @@ type contextAttachmentWriter struct {
 	remainingWritten   bool       // the transcript already has the reminders of the limits for the next request
 	planMode           bool       // the last attachment about plan mode says that it is active
 	autoMode           attachment // the last attachment about a mode without approvals; nil means that none is active
+	listedSkills       []string   // skills that attachments of the main conversation list
 	describedModel     string     // model that the last attachment describes; empty means none
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
@@ -87,6 +88,10 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 		l.autoMode = now.autoMode()
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
+	}
+	isListed := func(skill Listing) bool { return slices.Contains(l.listedSkills, skill.Name) }
+	if late := slices.DeleteFunc(slices.Clone(now.Skills), isListed); l.listedSkills != nil && len(late) > 0 {
+		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
 	}
 	lines = append(lines, l.remainingLimitLines("", now.Remaining)...)
 	l.remainingWritten = true
@@ -278,7 +283,11 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 			sum := sha256.Sum256([]byte(text))
 			digests = append(digests, hex.EncodeToString(sum[:8]))
 		}
-		skills := newAttachment("skill_listing", "content", content, "skillCount", len(names), "isInitial", true, "names", names, "digests", digests)
+		isInitial := agentID != "" || l.listedSkills == nil || slices.Contains(l.listedSkills, names[0])
+		if agentID == "" {
+			l.listedSkills = append(l.listedSkills, names...)
+		}
+		skills := newAttachment("skill_listing", "content", content, "skillCount", len(names), "isInitial", isInitial, "names", names, "digests", digests)
 		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+content))
 	}
 	return lines

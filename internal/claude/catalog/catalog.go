@@ -71,6 +71,7 @@ type Command struct {
 
 // Catalog contains the built-in entries and those that users add in files. Many goroutines may use it.
 type Catalog struct {
+	options     Options
 	pluginParts []PluginParts // parts of the plugins that [New] found
 
 	mu           sync.Mutex
@@ -84,7 +85,7 @@ type Catalog struct {
 
 // New reads the files of all entries. It skips unreadable and invalid files, and returns a warning for each of them.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
+	c := &Catalog{options: o, agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -104,12 +105,7 @@ func New(o Options) (*Catalog, []string) {
 			l.readPluginOrCollection(o.Open(dir), dir, i)
 		}
 		l.readEnabledPlugins(o)
-		l.readSource(o, o.UserDir, "userSettings")
-		l.readSource(o, o.ProjectDir, "projectSettings")
-		for _, dir := range o.AddedDirs {
-			dir = filepath.Join(dir, ".claude")
-			l.readSkills(o.Open(dir), dir, "projectSettings")
-		}
+		l.readFilesOfUserAndProject(o)
 	}
 	l.setSortedUniqueCommands()
 	c.pluginParts = l.parts
@@ -119,6 +115,22 @@ func New(o Options) (*Catalog, []string) {
 		}
 	}
 	return c, l.warnings
+}
+
+// ReloadCommands reads the commands and skills of the user and the project again, and reports whether their names have changed.
+func (c *Catalog) ReloadCommands() (haveNamesChanged bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.options.Open == nil || c.options.Disabled {
+		return false
+	}
+	l := &loader{catalog: &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}}, parts: c.pluginParts}
+	l.commands = slices.DeleteFunc(slices.Clone(c.commands), func(k Command) bool { return k.Source != pluginSource })
+	l.readFilesOfUserAndProject(c.options)
+	l.setSortedUniqueCommands()
+	haveNamesChanged = !slices.EqualFunc(c.commands, l.catalog.commands, func(a, b Command) bool { return a.Name == b.Name })
+	c.commands = l.catalog.commands
+	return haveNamesChanged
 }
 
 // Commands lists custom commands and skills in the order of the init event: skills, commands, commands of plugins, skills of
@@ -256,6 +268,15 @@ type loader struct {
 	warnings               []string
 	// pluginDir is the directory of the plugin that is being read, and namePrefix is the prefix of the names in it.
 	pluginDir, namePrefix string
+}
+
+func (l *loader) readFilesOfUserAndProject(o Options) {
+	l.readSource(o, o.UserDir, "userSettings")
+	l.readSource(o, o.ProjectDir, "projectSettings")
+	for _, dir := range o.AddedDirs {
+		dir = filepath.Join(dir, ".claude")
+		l.readSkills(o.Open(dir), dir, "projectSettings")
+	}
 }
 
 func (l *loader) readSource(o Options, dir, source string) {

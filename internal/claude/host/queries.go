@@ -42,7 +42,8 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "get_hooks_listing":
 		return h.listConfiguredHooks(), true
 	case "reload_skills":
-		return reloadSkillsAnswer{h.skillsListedForModel()}, true
+		haveNamesChanged := h.session.Plan().Catalog.ReloadCommands()
+		return reloadSkillsAnswer{h.skillsListedForModel(), haveNamesChanged, h.initializeAnswer().Commands}, true
 	case "reload_plugins":
 		return h.answerReloadPlugins(), true
 	case "get_plan":
@@ -65,7 +66,9 @@ type modelsAnswer struct {
 }
 
 type reloadSkillsAnswer struct {
-	Skills []Command `json:"skills"`
+	Skills           []Command `json:"skills"`
+	haveNamesChanged bool
+	commands         []Command
 }
 
 type stylesAnswer struct {
@@ -102,7 +105,11 @@ func answerSessionStateQuery(_ context.Context, r *requestServer, in controlRequ
 	if !ok {
 		return control.Answer{}, unsupportedError(in.Subtype)
 	}
-	return control.Answer{Payload: reply}, nil
+	answer := control.Answer{Payload: reply}
+	if reloaded, is := reply.(reloadSkillsAnswer); is && reloaded.haveNamesChanged {
+		answer.EventsBefore = []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: reloaded.commands}}}}
+	}
+	return answer, nil
 }
 
 func checkThenRun(check func(controlRequest) error, run serveFunc) serveFunc {
