@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,17 +250,7 @@ func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpec
 
 // decisionRank returns the rank of a decision; of conflicting decisions, the highest rank applies.
 func decisionRank(decision string) int {
-	switch decision {
-	case "allow":
-		return 1
-	case "ask":
-		return 2
-	case "defer":
-		return 3
-	case "deny":
-		return 4
-	}
-	return 0
+	return 1 + slices.Index([]string{"allow", "ask", "defer", "deny"}, decision)
 }
 
 // mergeHookSpecificOutput merges the keys of hookSpecificOutput, except decisions.

@@ -127,15 +127,8 @@ func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || err != nil || len(outer) == 0 {
 		return ""
 	}
-	switch outer[len(outer)-1].Name() {
-	case "grep", "egrep", "fgrep", "rg":
-		return "No matches found"
-	case "find":
-		return "Some directories were inaccessible"
-	case "diff":
-		return "Files differ"
-	case "test", "[":
-		return "Condition is false"
-	}
-	return ""
+	return map[string]string{
+		"grep": "No matches found", "egrep": "No matches found", "fgrep": "No matches found", "rg": "No matches found",
+		"find": "Some directories were inaccessible", "diff": "Files differ", "test": "Condition is false", "[": "Condition is false",
+	}[outer[len(outer)-1].Name()]
 }

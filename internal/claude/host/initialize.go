@@ -155,12 +155,9 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 
 // applyFirstOnlyOptions applies the options that are otherwise set by flags.
 func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
-	if plan := h.session.Plan(); plainjson.IsSet(in.Agents) {
-		if err := plan.DefineAgentsIfAllValid(in.Agents); err != nil {
+	if plainjson.IsSet(in.Agents) {
+		if err := session.DefineAgentsBeforeFirstTurn(h.session, in.Agents); err != nil {
 			h.session.JournalAndWarningWriter().WarnUnlessRunAsClaude(err.Error())
-		}
-		if _, defined := plan.Catalog.Agent(plan.Customization.UnknownAgent); defined {
-			return errors.New("claudeless does not simulate that initialize defines the agent of --agent")
 		}
 	}
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {

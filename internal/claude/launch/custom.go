@@ -62,11 +62,11 @@ func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 func (r *planResolver) applySessionAgent() error {
 	r.plan.Prompt = SystemPromptAndSchema{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
-	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.WasGiven("tools")
+	r.plan.Tools.Requested, r.plan.Tools.Restricted, r.plan.Tools.OfAgent, r.plan.Tools.Hidden = r.flags.Tools, r.flags.WasGiven("tools"), false, nil
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
 		r.plan.Customization.Agent = r.plan.Settings.Agent
 	}
-	name := r.plan.Customization.Agent
+	name := cmp.Or(r.plan.Customization.Agent, r.plan.Customization.UnknownAgent)
 	if name == "" {
 		return nil
 	}
@@ -78,6 +78,7 @@ func (r *planResolver) applySessionAgent() error {
 	case !ok:
 		return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(r.plan.Catalog.AgentNames(), ", "))
 	}
+	r.plan.Customization.Agent, r.plan.Customization.UnknownAgent = name, ""
 	r.plan.Prompt.System = cmp.Or(r.plan.Prompt.System, a.Prompt)
 	if r.plan.Model.Requested == "" && a.Model != "inherit" {
 		r.plan.Model.Requested = a.Model
@@ -94,12 +95,17 @@ func (r *planResolver) applySessionAgent() error {
 	return nil
 }
 
-// DefineAgentsIfAllValid adds the agents of a host. If one of them is invalid, it adds none.
-func (p *Plan) DefineAgentsIfAllValid(raw json.RawMessage) error {
+// WithHostAgents adds the agents of a host to the catalog and returns the plan for them: the session's agent may be one of them. If
+// one of them is invalid, it adds none.
+func (p *Plan) WithHostAgents(raw json.RawMessage) (Plan, error) {
 	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
-		return errors.New("agents: " + problems[0])
+		return *p, errors.New("agents: " + problems[0])
 	}
-	return p.Catalog.DefineAgents(raw, "flagSettings")
+	plan := *p
+	r := planResolver{sys: p.resolver.sys, flags: p.resolver.flags, plan: &plan}
+	err := errors.Join(p.Catalog.DefineAgents(raw, "flagSettings"), r.applySessionAgent())
+	plan.Model = initialModel(r.sys, r.flags, &plan)
+	return plan, err
 }
 
 func toolNamesOfRules(rules []string) []string {

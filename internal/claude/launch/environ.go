@@ -102,14 +102,10 @@ func scenarioOrEnvDuration(sys *process.System, scenarioMS *int, variable string
 
 // maxRetries returns how often a failed request is retried; 0 means the default and -1 means never.
 func maxRetries(sys *process.System) int {
-	switch value := sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
-	case "":
-		return 0
-	case "0":
+	if sys.Getenv("CLAUDE_CODE_MAX_RETRIES") == "0" {
 		return -1
-	default:
-		return envInt(sys, "CLAUDE_CODE_MAX_RETRIES")
 	}
+	return envInt(sys, "CLAUDE_CODE_MAX_RETRIES")
 }
 
 // retryWaitScale returns the factor for the waits between retries, from CLAUDELESS_RETRY_SCALE: 1 means the waits of
@@ -168,17 +164,10 @@ func apiGatewayHost(sys *process.System) string {
 
 // ResolveModelName resolves an alias to the model that the environment defines for it. Empty means the default model.
 func (a Aliases) ResolveModelName(name string) string {
-	switch name {
-	case "", "default":
+	if name == "" || name == "default" {
 		return cmp.Or(a.Default, claudecode.DefaultModel)
-	case "opus":
-		return cmp.Or(a.Opus, name)
-	case "sonnet":
-		return cmp.Or(a.Sonnet, name)
-	case "haiku":
-		return cmp.Or(a.Haiku, name)
 	}
-	return name
+	return cmp.Or(map[string]string{"opus": a.Opus, "sonnet": a.Sonnet, "haiku": a.Haiku}[name], name)
 }
 
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
@@ -195,7 +184,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	}
 	m.Name = m.Aliases.ResolveModelName(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")
-	m.Betas = f.Betas
+	m.Betas, m.Fallbacks = f.Betas, nil
 	for name := range strings.SplitSeq(f.FallbackModel, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			m.Fallbacks = append(m.Fallbacks, name)

@@ -27,6 +27,7 @@ import (
 // A command that runs no session passes nil flags. Its plan has only directories, settings and options for MCP servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &planResolver{sys: sys, flags: f, plan: &Plan{}}
+	r.plan.resolver = r
 	steps := []func(*planResolver) error{
 		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).refuseOrWarnWithoutSandboxPrograms,
 		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,

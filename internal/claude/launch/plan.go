@@ -46,6 +46,8 @@ type Plan struct {
 	Records       RecordOptions
 	Host          HostModeOptions
 	Worktree      *Worktree // worktree that the run has entered; nil means none
+
+	resolver *planResolver // computes the plan again after a host has defined agents
 }
 
 // Worktree is the git worktree in which a run with --worktree works.

@@ -142,6 +142,20 @@ func (s *Session) ConfigureBeforeFirstTurn(c HostConfiguration) error {
 	return s.rebuildSimulator(prompt)
 }
 
+// DefineAgentsBeforeFirstTurn adds the agents of a host. If the session's agent is one of them, its prompt, model and tools apply.
+func DefineAgentsBeforeFirstTurn(s *Session, agents json.RawMessage) error {
+	plan, err := s.plan.WithHostAgents(agents)
+	if err != nil || plan.Customization.Agent == "" {
+		return err
+	}
+	if plan.Model.Name != s.plan.Model.Name {
+		s.state.SetModel(plan.Model.Name)
+	}
+	s.plan, s.context.plan = plan, plan
+	s.tools.inventory.plan, s.tools.inventory.customization = plan.Tools, plan.Customization
+	return s.rebuildSimulator(plan.Prompt)
+}
+
 // HostOptions are options that a host may set at any time.
 type HostOptions struct {
 	AgentTexts bool     // true shows what agents say while a turn waits for them; false means unchanged
