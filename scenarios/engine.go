@@ -66,8 +66,8 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// ResetPromptCount starts to count prompts from 1 again, as /clear does. Rules keep their counts.
-func (e *Engine) ResetPromptCount() { e.promptCount = 0 }
+// SetPromptCount sets the number of prompts so far, as /clear and a shortened history do. Rules keep their counts.
+func (e *Engine) SetPromptCount(n int) { e.promptCount = n }
 
 // ScriptError reports that an expression or a template of a rule failed at run time.
 type ScriptError struct {

@@ -180,6 +180,9 @@ func (s *Transcript) openResumed(path string) error {
 	return nil
 }
 
+// PromptCount returns the number of prompts so far, without those that the next request repeats.
+func (s *Transcript) PromptCount() int { return s.recorder.promptCount - len(s.unansweredPrompts) }
+
 // Record appends the lines of an event; it must be called before the event is shown. After a write error, which is
 // returned once, Record writes nothing more.
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLinesOfEvent(ev) }

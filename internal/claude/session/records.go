@@ -75,10 +75,14 @@ func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSour
 	}
 	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
-	if state := r.transcript.ScenarioState(); state != nil {
+	state := r.transcript.ScenarioState()
+	if state != nil {
 		if err := r.scenario.Restore(state); err != nil {
 			r.WarnOnStderr("the state of the scenario was not restored: " + err.Error())
 		}
+	}
+	if state == nil || o.ResumeAt != "" { // a host's session store does not keep the state
+		r.scenario.SetPromptCount(r.transcript.PromptCount())
 	}
 	if plan.Host.Checkpoints { // a resumed session keeps the copies that it made earlier
 		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock, IsReadOnly: builtin.ReadOnlyCall})

@@ -243,7 +243,7 @@ type queueFlushingTranscript struct {
 
 // Reset begins a new conversation, whose prompts are counted from 1.
 func (t queueFlushingTranscript) Reset() (id, path string, err error) {
-	t.conversation.records.scenario.ResetPromptCount()
+	t.conversation.records.scenario.SetPromptCount(0)
 	return t.Transcript.Reset()
 }
 
