@@ -204,7 +204,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Plain returns the text of the content: the string, or the text blocks joined by newlines. Other blocks are left out.
+// Plain returns the text of the content: the string, or the text blocks, each on a new line. Other blocks are left out.
 func (c Content) Plain() (joinedTextBlocks string) {
 	if c.Blocks == nil {
 		return c.Text
@@ -212,6 +212,9 @@ func (c Content) Plain() (joinedTextBlocks string) {
 	var texts []string
 	for _, b := range c.Blocks {
 		if t, ok := b.(TextBlock); ok {
+			if n := len(texts); n > 0 {
+				texts[n-1] = strings.TrimSuffix(texts[n-1], "\n")
+			}
 			texts = append(texts, t.Text)
 		}
 	}

@@ -3,7 +3,9 @@ package control
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -50,19 +52,19 @@ func (in *queuedPrompt) appendPrompt(next *queuedPrompt) {
 	in.message.UUID = cmp.Or(next.message.UUID, in.message.UUID)
 }
 
-// joinContents appends one content to another on a new line. Content blocks are kept.
+// joinContents appends one content to another. Content blocks are kept, but a text that follows a text begins on a new line.
 func joinContents(a, b protocol.Content) protocol.Content {
 	if a.Blocks == nil && b.Blocks == nil {
 		return protocol.Content{Text: a.Text + "\n" + b.Text}
 	}
-	blocks := append([]protocol.Block{}, blocksOf(a)...)
-	for i, block := range slices.Backward(blocks) {
-		if text, ok := block.(protocol.TextBlock); ok {
-			blocks[i] = protocol.Text(text.Text + "\n")
-			break
+	blocks, next := slices.Clone(blocksOf(a)), blocksOf(b)
+	if last := len(blocks) - 1; last >= 0 && len(next) > 0 {
+		text, endsInText := blocks[last].(protocol.TextBlock)
+		if _, beginsWithText := next[0].(protocol.TextBlock); endsInText && beginsWithText {
+			blocks[last] = protocol.Text(text.Text + "\n")
 		}
 	}
-	return protocol.Content{Blocks: append(blocks, blocksOf(b)...)}
+	return protocol.Content{Blocks: append(blocks, next...)}
 }
 
 func blocksOf(c protocol.Content) []protocol.Block {
@@ -219,7 +221,29 @@ func readUserPromptContent(raw json.RawMessage) (content protocol.Content, ok bo
 	if raw[0] == '[' && (json.Unmarshal(raw, &blocks) != nil || slices.ContainsFunc(blocks, func(b map[string]json.RawMessage) bool { return b == nil })) {
 		return content, false
 	}
-	return content, content.UnmarshalJSON(raw) == nil
+	if content.UnmarshalJSON(raw) != nil {
+		return content, false
+	}
+	for i, block := range content.Blocks {
+		if image, is := block.(protocol.ImageBlock); is {
+			content.Blocks[i] = checkImage(image)
+		}
+	}
+	return content, true
+}
+
+// checkImage returns the image with the media type of its data, or a text that replaces data that is not an image.
+func checkImage(image protocol.ImageBlock) protocol.Block {
+	data, _ := base64.StdEncoding.DecodeString(image.Source.Data) // data before an invalid character counts
+	if len(data) == 0 {
+		return protocol.Text("[Image could not be processed: Image file is empty (0 bytes)]")
+	}
+	switch kind := http.DetectContentType(data); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return protocol.Image(kind, image.Source.Data)
+	}
+	return protocol.Text("[Image could not be processed: Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
+		"Please convert the image to PNG, JPEG, GIF, or WebP.]")
 }
 
 // originIfHuman returns a prompt's origin if it is "human", otherwise nil. Hosts may set no other origin (spec: cli-contract 2).
