@@ -104,6 +104,7 @@ type UserLine struct {
 	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
 	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
+	ToolDenialUnanswered    string        `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
 	UserFeedback            string        `json:"userFeedback,omitempty"` // text with which the user refused the call in a terminal
 	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // set for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`

@@ -233,6 +233,9 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	if meta.NonExecutionKind != "" {
 		line.UserFeedback = meta.Feedback
 	}
+	if text, _ := line.ToolUseResult.(string); strings.HasPrefix(text, "Error: Tool permission request failed: AbortError: ") {
+		line.ToolDenialUnanswered = "stream-closed"
+	}
 	rejected := false
 	if d := meta.PermissionDecision; d != nil {
 		rejected = d.Decision != "accept"

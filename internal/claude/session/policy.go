@@ -109,11 +109,19 @@ func (p *permissionPolicy) selectPermissionPrompter(host Host) permission.Prompt
 		return nil
 	case "stdio":
 		if host == nil {
-			return nil
+			return closedHost{}
 		}
 		return host
 	}
 	return permissionPromptTool{servers: p.servers, name: p.settings.PromptTool}
+}
+
+// closedHost takes the place of a host if the prompt is not read from stdin.
+type closedHost struct{}
+
+// Ask fails as if the host had closed stdin.
+func (closedHost) Ask(context.Context, protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Stream closed"}, nil
 }
 
 // permissionPromptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
