@@ -224,18 +224,11 @@ func (c Content) Plain() (joinedTextBlocks string) {
 // SplitUserTypedText separates the text that the user typed from the blocks before it. The typed text is the string or the last
 // block. ok is false if the last block is not a text.
 func (c Content) SplitUserTypedText() (precedingBlocks []Block, typedText string, ok bool) {
-	if c.Blocks == nil {
-		return nil, c.Text, true
+	if last := len(c.Blocks) - 1; last >= 0 {
+		typed, ok := c.Blocks[last].(TextBlock)
+		return c.Blocks[:last], typed.Text, ok
 	}
-	last := len(c.Blocks) - 1
-	if last < 0 {
-		return nil, "", false
-	}
-	typed, ok := c.Blocks[last].(TextBlock)
-	if !ok {
-		return nil, "", false
-	}
-	return c.Blocks[:last], typed.Text, true
+	return nil, c.Text, c.Blocks == nil
 }
 
 // UnmarshalBlock decodes one block. An unknown kind becomes a [RawBlock].

@@ -105,8 +105,8 @@ type UserLine struct {
 	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
 	ToolDenialUnanswered    string        `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
-	UserFeedback            string        `json:"userFeedback,omitempty"` // text with which the user refused the call in a terminal
-	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // set for StructuredOutput
+	UserFeedback            string        `json:"userFeedback,omitempty"`         // text with which the user refused the call in a terminal
+	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"`         // set for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`

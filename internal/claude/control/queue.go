@@ -101,9 +101,6 @@ func (q *promptQueue) recordSeenUUID(promptUUID string) (wasSeenBefore bool) {
 	if promptUUID == "" {
 		return false
 	}
-	if q.seenUUIDs == nil {
-		q.seenUUIDs = map[string]bool{}
-	}
 	known := q.seenUUIDs[promptUUID]
 	q.seenUUIDs[promptUUID] = true
 	return known
@@ -120,41 +117,35 @@ func (q *promptQueue) takeNextWithMerged(merge bool) *queuedPrompt {
 	return in
 }
 
-// takePromptsForRunningTurn removes the prompts that may become part of the running turn.
-func (q *promptQueue) takePromptsForRunningTurn() []*queuedPrompt {
-	var taken []*queuedPrompt
+// takeAll removes and returns the waiting prompts that fulfil a condition.
+func (q *promptQueue) takeAll(condition func(*queuedPrompt) bool) (taken []*queuedPrompt) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
-		fits := in.priority == 0 && in.isMergeable()
-		if fits {
+		isTaken := condition(in)
+		if isTaken {
 			taken = append(taken, in)
 		}
-		return fits
+		return isTaken
 	})
 	return taken
 }
 
+// takePromptsForRunningTurn removes the prompts that may become part of the running turn.
+func (q *promptQueue) takePromptsForRunningTurn() []*queuedPrompt {
+	return q.takeAll(func(in *queuedPrompt) bool { return in.priority == 0 && in.isMergeable() })
+}
+
 // removeByUUID removes a waiting prompt. It returns nil if none has this uuid.
 func (q *promptQueue) removeByUUID(uuid string) *queuedPrompt {
-	i := slices.IndexFunc(q.waiting, func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" })
-	if i < 0 {
-		return nil
+	for _, found := range q.takeAll(func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" }) {
+		return found // uuids differ
 	}
-	in := q.waiting[i]
-	q.waiting = slices.Delete(q.waiting, i, i+1)
-	return in
+	return nil
 }
 
 // removeAllExceptInterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because
 // its turn must still start and end.
 func (q *promptQueue) removeAllExceptInterrupted() []*queuedPrompt {
-	var dropped []*queuedPrompt
-	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
-		if !in.interruptedBeforeStart {
-			dropped = append(dropped, in)
-		}
-		return !in.interruptedBeforeStart
-	})
-	return dropped
+	return q.takeAll(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart })
 }
 
 // uuidPerPrompt returns the uuids of the prompts that have one; never nil.

@@ -49,7 +49,7 @@ type initializeState struct {
 }
 
 func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *incomingRequests) *promptScheduler {
-	d := &promptScheduler{out: out, requestsToHost: outgoing, requestsOfHost: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+	d := &promptScheduler{out: out, queue: promptQueue{seenUUIDs: map[string]bool{}}, requestsToHost: outgoing, requestsOfHost: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
 	d.input.linesHandled = sync.NewCond(&d.mu)
 	return d
 }

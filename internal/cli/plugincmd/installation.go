@@ -2,7 +2,6 @@ package plugincmd
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,11 +52,7 @@ func (c *command) installedPlugins() ([]pluginListEntry, error) {
 	}
 	list := []pluginListEntry{}
 	for _, f := range objectAt(file, "plugins") {
-		var entries []installation
-		if json.Unmarshal(f.Value, &entries) != nil {
-			continue
-		}
-		for _, e := range entries {
+		for _, e := range plainjson.DecodeOrZero[[]installation](f.Value) {
 			if c.isForCurrentProject(e) {
 				list = append(list, c.listEntry(f.Key, e))
 			}
@@ -89,11 +84,7 @@ func (c *command) listPlugins() error {
 		return err
 	}
 	if c.asJSON {
-		text, err := plainjson.Indented(list)
-		if err != nil {
-			return err
-		}
-		return c.printf("%s", text)
+		return c.printJSON(list)
 	}
 	if len(list) == 0 {
 		return c.printf("No plugins installed. Use `claude plugin install` to install a plugin.\n")
@@ -101,10 +92,7 @@ func (c *command) listPlugins() error {
 	var text strings.Builder
 	text.WriteString("Installed plugins:\n\n")
 	for _, p := range list {
-		status := "✘ disabled"
-		if p.Enabled {
-			status = "✔ enabled"
-		}
+		status := map[bool]string{true: "✔ enabled", false: "✘ disabled"}[p.Enabled]
 		fmt.Fprintf(&text, "  ❯ %s\n    Version: %s\n", p.ID, p.Version)
 		if p.Folder != "" {
 			fmt.Fprintf(&text, "    Read from: %s\n", p.Folder)
@@ -125,9 +113,6 @@ func indexOfScope(list []pluginListEntry, scope string) int {
 }
 
 func (c *command) install(name string) error {
-	if err := c.checkScope("."); err != nil {
-		return err
-	}
 	c.scope = cmp.Or(c.scope, scopeUser)
 	if err := c.printf("Installing plugin %q...", name); err != nil {
 		return err
@@ -181,8 +166,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 		added.Project = c.CWD
 	}
 	plugins := objectAt(file, "plugins")
-	var all []installation
-	_ = json.Unmarshal(plugins.Get(id), &all) // an invalid list counts as empty
+	all := plainjson.DecodeOrZero[[]installation](plugins.Get(id))
 	plugins = plugins.Set(id, encodeValue(append(all, added)))
 	if err := c.writeObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
@@ -203,9 +187,6 @@ func (c *command) setEnabled(id string, enabled bool) error {
 
 // enableOrDisable enables or disables a plugin in the scope of --scope or else in the highest scope that mentions the plugin.
 func (c *command) enableOrDisable(name, verb string) error {
-	if err := c.checkScope(""); err != nil {
-		return err
-	}
 	list, err := c.installationsOfPlugin(name)
 	if err != nil {
 		return err
@@ -245,9 +226,6 @@ func (c *command) enableOrDisable(name, verb string) error {
 
 // reportUpToDate reports that there is no other version, because a plugin is read from its directory.
 func (c *command) reportUpToDate(name string) error {
-	if err := c.checkScope(", managed"); err != nil {
-		return err
-	}
 	list, err := c.installationsOfPlugin(name)
 	if err != nil {
 		return err
@@ -274,9 +252,6 @@ func (c *command) reportUpToDate(name string) error {
 // uninstall removes a plugin from a scope. As in the real CLI, the files of a plugin stay even
 // after it is removed from all scopes. They are then marked with the current time.
 func (c *command) uninstall(name string) error {
-	if err := c.checkScope("."); err != nil {
-		return err
-	}
 	c.scope = cmp.Or(c.scope, scopeUser)
 	list, err := c.installationsOfPlugin(name)
 	if err != nil {
@@ -311,8 +286,7 @@ func (c *command) removeInstallations(id string, selects func(installation) bool
 		return err
 	}
 	plugins := objectAt(file, "plugins")
-	var all []installation
-	_ = json.Unmarshal(plugins.Get(id), &all) // cannot fail: installedPlugins has already decoded it
+	all := plainjson.DecodeOrZero[[]installation](plugins.Get(id))
 	left := slices.DeleteFunc(slices.Clone(all), selects)
 	if plugins = plugins.Set(id, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Delete(id)

@@ -125,9 +125,7 @@ func (c *command) addMarketplace(source string) error {
 	if err != nil {
 		return err
 	}
-	entry := encodeValue(struct {
-		Source marketplaceSourceKindAndPath `json:"source"`
-	}{marketplaceSourceKindAndPath{"directory", dir}})
+	entry := encodeValue(map[string]marketplaceSourceKindAndPath{"source": {"directory", dir}})
 	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Set(m.Name, entry) }); err != nil {
 		return err
 	}
@@ -163,14 +161,10 @@ func (c *command) listMarketplaces() error {
 		rows = append(rows, row{f.Key, entry.Source.Source, entry.Source.Path, entry.Location})
 		text.WriteString("  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n")
 	}
-	if !c.asJSON {
-		return c.printf("%s", text.String())
+	if c.asJSON {
+		return c.printJSON(rows)
 	}
-	list, err := plainjson.Indented(rows)
-	if err != nil {
-		return err
-	}
-	return c.printf("%s", list)
+	return c.printf("%s", text.String())
 }
 
 // builtinMarketplace is the name of the vendor's own marketplace, which is always configured. It needs a network.

@@ -51,12 +51,12 @@ func pluginCommands() []subcommand {
 	return []subcommand{
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
 		{"validate", "--json", "path", (*command).validate},
-		{"install|i", scopeFlag + "; -y, --yes", "plugin", (*command).install},
+		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).install)},
 		{"details", "--json", "name", (*command).rejectDetails},
-		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", (*command).uninstall},
-		{"enable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "enable") }},
-		{"disable", scopeFlag, "plugin", func(c *command, name string) error { return c.enableOrDisable(name, "disable") }},
-		{"update", scopeFlag, "plugin", (*command).reportUpToDate},
+		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).uninstall)},
+		{"enable", scopeFlag, "plugin", withScope("", func(c *command, name string) error { return c.enableOrDisable(name, "enable") })},
+		{"disable", scopeFlag, "plugin", withScope("", func(c *command, name string) error { return c.enableOrDisable(name, "disable") })},
+		{"update", scopeFlag, "plugin", withScope(", managed", (*command).reportUpToDate)},
 	}
 }
 
@@ -128,12 +128,14 @@ func (c *command) printUsageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// checkScope prints an error if --scope is unknown. suffix ends its list of scopes; ", managed" also allows that scope.
-func (c *command) checkScope(suffix string) error {
-	if c.scope == "" || slices.Contains(scopes(), c.scope) || suffix == ", managed" && c.scope == "managed" {
-		return nil
+// withScope returns a command that first checks --scope. suffix ends the list of scopes in the error; ", managed" also allows that scope.
+func withScope(suffix string, run func(c *command, operand string) error) func(c *command, operand string) error {
+	return func(c *command, operand string) error {
+		if c.scope != "" && !slices.Contains(scopes(), c.scope) && (suffix != ", managed" || c.scope != "managed") {
+			return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
+		}
+		return run(c, operand)
 	}
-	return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
 }
 
 func (c *command) rejectDetails(name string) error {
@@ -151,6 +153,11 @@ func (c *command) fail(format string, args ...any) error {
 func (c *command) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.Stdout, format, args...)
 	return err
+}
+
+func (c *command) printJSON(value any) error {
+	text, err := plainjson.Indented(value)
+	return errors.Join(err, c.printf("%s", text))
 }
 
 const (
