@@ -92,9 +92,8 @@ type UserLine struct {
 	SentAtMS        int64                `json:"sentAtMs,omitempty"`     // Unix time
 	TurnOrigin      string               `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
 	TurnPosition    *SessionTurnPosition `json:"turnPosition,omitempty"`
-	// AttributionKey is the host's id of the prompt; it may be empty.
-	AttributionKey string   `json:"turnAttributionKey,omitempty"`
-	MergedUUIDs    []string `json:"mergedSendUuids,omitempty"`
+	AttributionKey  string               `json:"turnAttributionKey,omitempty"` // the host's id of the prompt; may be empty
+	MergedUUIDs     []string             `json:"mergedSendUuids,omitempty"`
 	// SummarizedPrompts are the prompts of the turn that contains the summary.
 	SummarizedPrompts []string `json:"summarizedTurnPromptUuids,omitempty"`
 
