@@ -70,16 +70,12 @@ func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.singleLineLabel()}
 	details := []protocol.Field{command, {Key: "durationMs", Value: a.duration.Milliseconds()}}
+	stdout, code := protocol.Field{Key: "stdout", Value: a.stdout}, protocol.Field{Key: "exitCode", Value: 1}
 	if a.entry.config.Type == "http" {
-		details = details[:1]
+		details, code.Value = details[:1], 0
 	}
-	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
-	code := protocol.Field{Key: "exitCode", Value: 1}
-	switch {
-	case a.exitCode != nil:
+	if a.exitCode != nil {
 		code.Value = *a.exitCode
-	case a.entry.config.Type == "http":
-		code.Value = 0
 	}
 	switch {
 	case a.outcome == outcomeSuccess:

@@ -278,7 +278,7 @@ func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (valid json.
 		odd.problem = `Hook matcher "hooks" must be an array of hook entries; received ` + got
 	case matcher != nil && plainjson.TypeOf(matcher) != "string":
 		got := plainjson.TypeOf(matcher)
-		odd.field, odd.valueProblem = "matcher", expectedStringText+got
+		odd.field, odd.valueProblem = "matcher", "Expected string, but received "+got
 		odd.problem = "Invalid hook matcher (matcher: Invalid input: expected string, received " + got + ")"
 	}
 	if odd.problem != "" {
@@ -317,7 +317,7 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	}
 	for _, key := range requiredHookFields(kind) {
 		if got := plainjson.TypeOf(fields[key]); got != "string" {
-			return &hookProblem{path: path, part: "entry", field: key, valueProblem: expectedStringText + got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
+			return &hookProblem{path: path, part: "entry", field: key, valueProblem: "Expected string, but received " + got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
 	}
 	if kind == "http" && !hasValidURL(fields) {
@@ -325,8 +325,6 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	}
 	return &hookProblem{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
 }
-
-const expectedStringText = "Expected string, but received "
 
 const invalidHookHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 

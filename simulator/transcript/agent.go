@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -252,10 +253,8 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 }
 
 func isFailedResult(ev *protocol.User) bool {
-	for _, b := range ev.Message.Content.Blocks {
-		if r, is := b.(protocol.ToolResultBlock); is {
-			return r.IsError != nil && *r.IsError
-		}
-	}
-	return false
+	return slices.ContainsFunc(ev.Message.Content.Blocks, func(b protocol.Block) bool {
+		r, is := b.(protocol.ToolResultBlock)
+		return is && r.IsError != nil && *r.IsError
+	})
 }

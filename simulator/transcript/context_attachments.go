@@ -126,7 +126,7 @@ func (l *contextAttachmentWriter) modeChangeLines(now SessionContext) (lines []a
 
 // writeFirstRequestAttachments writes the attachments of the first request: the session context, the date and the texts for commits.
 func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
-	if !l.contextPending || l.promptNotSent {
+	if !l.contextPending || l.promptNotSent || l.conversation.resumed && l.conversation.promptID == "" { // no prompt yet: /compact
 		return nil
 	}
 	l.contextPending, l.contextWritten = false, true

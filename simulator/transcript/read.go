@@ -245,10 +245,20 @@ func (t *parsedTranscript) branchLines(leaf string) []transcriptLine {
 		}
 		at = e.parent
 	}
-	return slices.DeleteFunc(slices.Clone(t.entries), func(e transcriptLine) bool {
+	branch := slices.DeleteFunc(slices.Clone(t.entries), func(e transcriptLine) bool {
 		beside := e.isToolResult && met[e.parent] && answered[byID[e.parent].apiMessageID]
 		return !met[e.uuid] && !beside && !strings.HasPrefix(e.kind, "file-history-")
 	})
+	at := slices.IndexFunc(branch, func(e transcriptLine) bool { return bytes.Contains(e.raw, []byte(`"preservedMessages":{`)) })
+	var boundary protocol.CompactBoundaryLine
+	if at < 0 || json.Unmarshal(branch[at].raw, &boundary) != nil || boundary.Metadata.Messages == nil {
+		return branch
+	}
+	after := 1 + slices.IndexFunc(branch, func(e transcriptLine) bool { return e.uuid == boundary.Metadata.Messages.Anchor })
+	for _, uuid := range slices.Backward(boundary.Metadata.Messages.UUIDs) { // the messages that the compaction kept follow the summary
+		branch = slices.Insert(branch, after, byID[uuid])
+	}
+	return branch
 }
 
 func (t *parsedTranscript) unmergedBranchMessages(leaf string) []Message {

@@ -284,7 +284,11 @@ func trimAppendedReminders(text string) string {
 // SideRequestKind returns the kind of a request outside the conversation, such as a title, or ""
 // for a request of the conversation. The request must have a message.
 func (r *Request) SideRequestKind() string {
-	if last := r.Messages[len(r.Messages)-1]; last.Role == "user" && last.lastTextHasPrefix("CRITICAL: Respond with TEXT ONLY") {
+	last := len(r.Messages) - 1
+	for last > 0 && r.Messages[last].Role == "system" { // reminders follow the request
+		last--
+	}
+	if r.Messages[last].Role == "user" && r.Messages[last].lastTextHasPrefix("CRITICAL: Respond with TEXT ONLY") {
 		return "compact"
 	}
 	if len(r.Tools.Names) > 0 || !r.IsClaudeCode() {
