@@ -434,23 +434,6 @@ func (m *streamedMessage) newStreamEvent(apiEvent orderedJSONObject, thinkingDis
 
 type orderedJSONObject []jsonMember
 
-type jsonMember struct {
-	key   string
-	value any
-}
+type jsonMember protocol.Field
 
-func (o orderedJSONObject) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for i, p := range o {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		value, err := protocol.Marshal(p.value)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(append(out, '"'), p.key...), '"', ':')
-		out = append(out, value...)
-	}
-	return append(out, '}'), nil
-}
+func (o orderedJSONObject) MarshalJSON() ([]byte, error) { return protocol.MarshalFields(o) }

@@ -462,10 +462,14 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalFields writes fields as one JSON object, in their order.
-func MarshalFields(parts ...[]Field) ([]byte, error) {
+func MarshalFields[F ~struct {
+	Key   string
+	Value any
+}](parts ...[]F) ([]byte, error) {
 	out := []byte{'{'}
 	for _, part := range parts {
 		for _, f := range part {
+			f := Field(f)
 			if len(out) > 1 {
 				out = append(out, ',')
 			}

@@ -129,13 +129,6 @@ type TurnDurationLine struct {
 	LineTrailer
 }
 
-// PermissionModeLine is a line of type permission-mode. It records the mode of a session in a terminal.
-type PermissionModeLine struct {
-	Type      string         `json:"type"`
-	Mode      PermissionMode `json:"permissionMode"`
-	SessionID string         `json:"sessionId"`
-}
-
 // RemainingLimits are limits of which reminders tell the model how much is left; 0 means no limit.
 type RemainingLimits struct {
 	Tokens              int // number of remaining tokens

@@ -399,28 +399,6 @@ type QueueLine struct {
 	DeliveryID  string `json:"deliveryId,omitempty"`
 }
 
-// LastPromptLine is last-prompt: the text of the last prompt, for the list of sessions.
-type LastPromptLine struct {
-	Type       string `json:"type"` // "last-prompt"
-	LastPrompt string `json:"lastPrompt,omitempty"`
-	LeafUUID   string `json:"leafUuid"`
-	SessionID  string `json:"sessionId"`
-}
-
-// ToolsUsedLine is a line of type tools-used. It contains the names of all tools called so far.
-type ToolsUsedLine struct {
-	Type      string   `json:"type"` // "tools-used"
-	Tools     []string `json:"tools"`
-	SessionID string   `json:"sessionId"`
-}
-
-// WorktreeStateLine is worktree-state: the git worktree in which a session was started.
-type WorktreeStateLine struct {
-	Type      string          `json:"type"` // "worktree-state"
-	Worktree  WorktreeSession `json:"worktreeSession"`
-	SessionID string          `json:"sessionId"`
-}
-
 // WorktreeSession describes a worktree and the original directory of its session.
 type WorktreeSession struct {
 	Original       string `json:"originalCwd"`
@@ -431,42 +409,6 @@ type WorktreeSession struct {
 	OriginalBranch string `json:"originalBranch,omitempty"`
 	OriginalHead   string `json:"originalHeadCommit,omitempty"`
 	SessionID      string `json:"sessionId"`
-}
-
-// ModeLine is the line of type mode, which is written when a session is resumed.
-type ModeLine struct {
-	Type      string `json:"type"` // "mode"
-	Mode      string `json:"mode"` // "normal"
-	SessionID string `json:"sessionId"`
-}
-
-// CustomTitleLine is custom-title: the name given by --name.
-type CustomTitleLine struct {
-	Type        string `json:"type"` // "custom-title"
-	CustomTitle string `json:"customTitle"`
-	SessionID   string `json:"sessionId"`
-}
-
-// AgentSettingLine is a line of type agent-setting. It contains the agent given by --agent.
-type AgentSettingLine struct {
-	Type         string `json:"type"` // "agent-setting"
-	AgentSetting string `json:"agentSetting"`
-	SessionID    string `json:"sessionId"`
-}
-
-// AgentNameLine is a line of type agent-name, which accompanies a [CustomTitleLine].
-type AgentNameLine struct {
-	Type      string `json:"type"` // "agent-name"
-	AgentName string `json:"agentName"`
-	SessionID string `json:"sessionId"`
-}
-
-// ATISLatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine]. Its purpose is
-// unknown; its value was always empty.
-type ATISLatchLine struct {
-	Type      string `json:"type"` // "atis-latch"
-	ATIS      string `json:"atis"`
-	SessionID string `json:"sessionId"`
 }
 
 // CostStateLine is cost-state: the session's usage so far, which is read back when the session is resumed. Durations

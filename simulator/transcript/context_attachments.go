@@ -30,7 +30,7 @@ type contextAttachmentWriter struct {
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
 }
 
-// attachment is a value of the key "attachment" whose keys keep their order.
+// attachment is a value of the key "attachment", or a line that describes the session, whose keys keep their order.
 type attachment []protocol.Field
 
 // newAttachment returns an attachment. After its type, each key is followed by its value.

@@ -186,8 +186,13 @@ func (th *conversation) createPlanName(prompt string) string {
 	return th.currentPlanName()
 }
 
-func (th *conversation) atisLatchLine() protocol.ATISLatchLine {
-	return protocol.ATISLatchLine{Type: "atis-latch", SessionID: th.id}
+// atisLatchLine returns the line that follows the first lines of a session and each line last-prompt. Its purpose is unknown; its
+// value was always empty.
+func (th *conversation) atisLatchLine() attachment { return th.labelLine("atis-latch", "atis", "") }
+
+// labelLine returns a line that describes the session with one value, such as its title.
+func (th *conversation) labelLine(kind, key string, value any) attachment {
+	return newAttachment(kind, key, value, "sessionId", th.id)
 }
 
 // appendReminderToToolResult adds a reminder to the text of a result, instead of white space at the end; false means that the block has no text.

@@ -60,7 +60,11 @@ func (l *sessionListLineBuilder) linesMissingBeforeFirstPrompt() []any {
 // transcriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
 func (l *sessionListLineBuilder) transcriptClosingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.lastLineUUIDs[""]
-	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.lastPromptText, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
+	lastPrompt := newAttachment("last-prompt")
+	if l.lastPromptText != "" {
+		lastPrompt = lastPrompt.with("lastPrompt", l.lastPromptText)
+	}
+	lines := []any{lastPrompt.with("leafUuid", l.lastPromptLeaf, "sessionId", l.conversation.id)}
 	if !l.hasReply && !l.conversation.forked && !l.conversation.options.Machine.IsTerminal {
 		return lines
 	}
@@ -83,16 +87,16 @@ func (l *sessionListLineBuilder) worktreeLines() []any {
 	}
 	w := *l.conversation.options.Machine.Worktree
 	w.SessionID = l.conversation.id
-	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.conversation.id}}
+	return []any{l.conversation.labelLine("worktree-state", "worktreeSession", w)}
 }
 
 func (l *sessionListLineBuilder) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
-	lines := []any{protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id}}
+	lines := []any{l.conversation.labelLine("custom-title", "customTitle", l.title)}
 	if l.agentName != "" {
-		lines = append(lines, protocol.AgentNameLine{Type: "agent-name", AgentName: l.agentName, SessionID: l.conversation.id})
+		lines = append(lines, l.conversation.labelLine("agent-name", "agentName", l.agentName))
 	}
 	return lines
 }
@@ -101,27 +105,27 @@ func (l *sessionListLineBuilder) agentSettingLines() []any {
 	if l.conversation.options.Agent == "" {
 		return nil
 	}
-	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.options.Agent, SessionID: l.conversation.id}}
+	return []any{l.conversation.labelLine("agent-setting", "agentSetting", l.conversation.options.Agent)}
 }
 
 func (l *sessionListLineBuilder) modeAndPermissionModeLines() []any {
-	lines := []any{protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}}
+	lines := []any{l.conversation.labelLine("mode", "mode", "normal")}
 	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
 		lines = append(lines, l.currentPermissionModeLine())
 	}
 	return lines
 }
 
-func (l *sessionListLineBuilder) currentPermissionModeLine() protocol.PermissionModeLine {
+func (l *sessionListLineBuilder) currentPermissionModeLine() attachment {
 	l.writtenMode = l.lastPromptMode
 	if source := l.conversation.options.Context; source != nil {
 		l.writtenMode = cmp.Or(source.SessionContext("").ShellMode, l.lastPromptMode)
 	}
-	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
+	return l.conversation.labelLine("permission-mode", "permissionMode", l.writtenMode)
 }
 
-func (l *sessionListLineBuilder) toolsUsedLine() protocol.ToolsUsedLine {
-	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
+func (l *sessionListLineBuilder) toolsUsedLine() attachment {
+	return l.conversation.labelLine("tools-used", "tools", slices.Clone(l.tools))
 }
 
 func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {

@@ -39,19 +39,6 @@ type incomingFrame struct {
 	Response  json.RawMessage `json:"response"`
 }
 
-// requestFrame is a control request that we send to the host.
-type requestFrame struct {
-	Type      string `json:"type"` // "control_request"
-	RequestID string `json:"request_id"`
-	Request   any    `json:"request"`
-}
-
-// cancelFrame withdraws a request: the host need not answer it.
-type cancelFrame struct {
-	Type      string `json:"type"` // "control_cancel_request"
-	RequestID string `json:"request_id"`
-}
-
 type responseFrame struct {
 	Type     string `json:"type"` // "control_response"
 	Response any    `json:"response"`

@@ -60,7 +60,7 @@ func (qs *outgoingRequests) sendAndAwaitAnswer(ctx context.Context, request any,
 
 func (qs *outgoingRequests) sendRequest(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
 	id := qs.out.metadata.NewID()
-	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})
+	frame, err := protocol.MarshalFields([]protocol.Field{{Key: "type", Value: "control_request"}, {Key: "request_id", Value: id}, {Key: "request", Value: request}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding a control request: %w", err)
 	}
@@ -100,7 +100,7 @@ func (qs *outgoingRequests) withdrawLocked(id string) {
 	}
 	delete(qs.pending, id)
 	q.answer <- hostReply{err: context.Canceled}
-	qs.out.writeFrame(cancelFrame{"control_cancel_request", id})
+	qs.out.writeFrame(&protocol.Frame{Type: "control_cancel_request", Fields: []protocol.Field{{Key: "request_id", Value: id}}})
 }
 
 // withdrawAbandonedAndElicitations withdraws the requests of turns and tasks that have ended, and all elicitations.

@@ -36,9 +36,9 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "list_permission_rules":
 		return permissionRulesAnswerFor(h.session), true
 	case "list_models":
-		return modelsAnswer{h.session.Plan().Profile.Environment().Models()}, true
+		return answerWithKey{"models", h.session.Plan().Profile.Environment().Models()}, true
 	case "get_session_cost":
-		return costAnswer{h.session.CostUntilLastTurnEnd().Text()}, true
+		return answerWithKey{"text", h.session.CostUntilLastTurnEnd().Text()}, true
 	case "get_hooks_listing":
 		return h.listConfiguredHooks(), true
 	case "reload_skills":
@@ -48,31 +48,26 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 		return h.answerReloadPlugins(), true
 	case "get_plan":
 		_, plan := h.session.PlanFile()
-		return planAnswer{plan != ""}, true
+		return answerWithKey{"exists", plan != ""}, true
 	case "get_status":
-		return statusAnswer{sessionStatusSections(h.session)}, true
+		return answerWithKey{"sections", sessionStatusSections(h.session)}, true
 	case "reload_output_styles":
-		return stylesAnswer{h.session.Plan().Catalog.OutputStyles()}, true
+		return answerWithKey{"available_output_styles", h.session.Plan().Catalog.OutputStyles()}, true
 	}
 	return nil, false
 }
 
-type costAnswer struct {
-	Text string `json:"text"`
-}
+// answerWithKey is an answer with one key.
+type answerWithKey protocol.Field
 
-type modelsAnswer struct {
-	Models []claudecode.Model `json:"models"`
+func (a answerWithKey) MarshalJSON() ([]byte, error) {
+	return protocol.MarshalFields([]answerWithKey{a})
 }
 
 type reloadSkillsAnswer struct {
 	Skills           []Command `json:"skills"`
 	haveNamesChanged bool
 	commands         []Command
-}
-
-type stylesAnswer struct {
-	Styles []string `json:"available_output_styles"`
 }
 
 // reloadPluginsAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again.
@@ -209,14 +204,6 @@ func describeRule(r protocol.PermissionRule) *permissionRuleDescriptionParts {
 		}
 	}
 	return &permissionRuleDescriptionParts{Prefix: "The Bash command ", Emphasis: r.RuleContent}
-}
-
-type planAnswer struct {
-	Exists bool `json:"exists"`
-}
-
-type statusAnswer struct {
-	Sections []statusSection `json:"sections"`
 }
 
 type statusSection struct {

@@ -29,11 +29,6 @@ type serverStatus struct {
 	Tools      []serverTool    `json:"tools,omitzero"`
 }
 
-// serverList is the answer to mcp_status.
-type serverList struct {
-	Servers []serverStatus `json:"mcpServers"`
-}
-
 // serverConfig is the configuration of a server as the host sees it. Like the real CLI, it omits environment variables.
 type serverConfig struct {
 	Type    string            `json:"type"`
@@ -74,7 +69,7 @@ func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (con
 			list = append(list, serverStatusForHost(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
 		}
 	}
-	return control.Answer{Payload: serverList{list}}, nil
+	return control.Answer{Payload: answerWithKey{"mcpServers", list}}, nil
 }
 
 // serverStatusForHost describes a server. detailed adds the keys of [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
