@@ -65,6 +65,14 @@ func EndsProcess(ctx context.Context) bool {
 	return ends
 }
 
+// The names of the tools of [Resources] and [ToolSearch].
+const (
+	listResourcesName   = "ListMcpResourcesTool"
+	readResourceName    = "ReadMcpResourceTool"
+	readResourceDirName = "ReadMcpResourceDirTool"
+	toolSearchName      = "ToolSearch"
+)
+
 // UnknownToolResult returns the result of a call of a tool that the session lacks. names are the session's tools.
 func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name

@@ -14,13 +14,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The names of the tools of [Resources].
-const (
-	listResourcesName   = "ListMcpResourcesTool"
-	readResourceName    = "ReadMcpResourceTool"
-	readResourceDirName = "ReadMcpResourceDirTool"
-)
-
 const noResourcesText = "No resources found. MCP servers may still provide tools even if they have no resources."
 
 // Resources is an executor with the tools that list and read resources of MCP servers. It has tools only while a

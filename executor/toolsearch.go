@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	toolSearchName        = "ToolSearch"
 	selectPrefix          = "select:"
 	maxToolSearchWords    = 32
 	maxToolSearchSelected = 64

@@ -350,11 +350,3 @@ func (c *comparison) compareText(path, a, b string) {
 		c.addDifference(path, ours, theirs)
 	}
 }
-
-func isNonNullScalar(v any) bool {
-	switch v.(type) {
-	case map[string]any, []any, nil:
-		return false
-	}
-	return true
-}

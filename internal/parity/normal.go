@@ -271,3 +271,11 @@ func (n *Normaliser) formatNormalisedList(keyOfList string, list []any) string {
 	}
 	return strings.Join(ids, " ")
 }
+
+func isNonNullScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any, nil:
+		return false
+	}
+	return true
+}

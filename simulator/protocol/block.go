@@ -277,3 +277,35 @@ func FormatNumber(f float64) string {
 // Marshal is json.Marshal without HTML escaping, as the real CLI writes its frames: `<`, `>` and `&` are written
 // unchanged, U+2028 and U+2029 are escaped.
 func Marshal(v any) ([]byte, error) { return plainjson.Marshal(v) }
+
+// Field is one key of a [System] or [Frame] event.
+type Field struct {
+	Key   string
+	Value any
+}
+
+// MarshalFields writes fields as one JSON object, in their order.
+func MarshalFields[F ~struct {
+	Key   string
+	Value any
+}](parts ...[]F) ([]byte, error) {
+	out := []byte{'{'}
+	for _, part := range parts {
+		for _, f := range part {
+			f := Field(f)
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			key, err := Marshal(f.Key)
+			if err != nil {
+				return nil, err
+			}
+			value, err := Marshal(f.Value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(append(append(out, key...), ':'), value...)
+		}
+	}
+	return append(out, '}'), nil
+}

@@ -404,12 +404,6 @@ type PreservedMessages struct {
 	All    []string `json:"all_uuids"`
 }
 
-// Field is one key of a [System] or [Frame] event.
-type Field struct {
-	Key   string
-	Value any
-}
-
 // MarshalJSON writes the event as one object.
 func (s *System) MarshalJSON() ([]byte, error) {
 	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
@@ -461,32 +455,6 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 	return MarshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
 }
 
-// MarshalFields writes fields as one JSON object, in their order.
-func MarshalFields[F ~struct {
-	Key   string
-	Value any
-}](parts ...[]F) ([]byte, error) {
-	out := []byte{'{'}
-	for _, part := range parts {
-		for _, f := range part {
-			f := Field(f)
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			key, err := Marshal(f.Key)
-			if err != nil {
-				return nil, err
-			}
-			value, err := Marshal(f.Value)
-			if err != nil {
-				return nil, err
-			}
-			out = append(append(append(out, key...), ':'), value...)
-		}
-	}
-	return append(out, '}'), nil
-}
-
 func (*Init) event()             {}
 func (*Assistant) event()        {}
 func (*User) event()             {}
@@ -500,4 +468,20 @@ func (*Frame) event()            {}
 // ModeChanged returns the event that announces a new permission mode.
 func ModeChanged(mode PermissionMode) *System {
 	return &System{Subtype: "status", Fields: []Field{{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode}}}
+}
+
+// FieldValue returns the value of a key; nil means that the event does not have the key.
+func (s *System) FieldValue(key string) (valueOrNil any) {
+	for _, f := range s.Fields {
+		if f.Key == key {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// Text returns the value of a key, or "" if the value is missing or not a string.
+func (s *System) Text(key string) string {
+	value, _ := s.FieldValue(key).(string)
+	return value
 }

@@ -186,6 +186,24 @@ func (th *conversation) createPlanName(prompt string) string {
 	return th.currentPlanName()
 }
 
+// attachment is a value of the key "attachment", or a line that describes the session, whose keys keep their order.
+type attachment []protocol.Field
+
+// newAttachment returns an attachment. After its type, each key is followed by its value.
+func newAttachment(kind string, keysAndValues ...any) attachment {
+	return attachment{{Key: "type", Value: kind}}.with(keysAndValues...)
+}
+
+func (a attachment) with(keysAndValues ...any) attachment {
+	for pair := range slices.Chunk(keysAndValues, 2) {
+		a = append(a, protocol.Field{Key: pair[0].(string), Value: pair[1]})
+	}
+	return a
+}
+
+// MarshalJSON writes the attachment as one object.
+func (a attachment) MarshalJSON() ([]byte, error) { return protocol.MarshalFields(a) }
+
 // atisLatchLine returns the line that follows the first lines of a session and each line last-prompt. Its purpose is unknown; its
 // value was always empty.
 func (th *conversation) atisLatchLine() attachment { return th.labelLine("atis-latch", "atis", "") }

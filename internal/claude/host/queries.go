@@ -57,13 +57,6 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	return nil, false
 }
 
-// answerWithKey is an answer with one key.
-type answerWithKey protocol.Field
-
-func (a answerWithKey) MarshalJSON() ([]byte, error) {
-	return protocol.MarshalFields([]answerWithKey{a})
-}
-
 type reloadSkillsAnswer struct {
 	Skills           []Command `json:"skills"`
 	haveNamesChanged bool

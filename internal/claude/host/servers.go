@@ -12,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // serverStatus is one server as mcp_status shows it (spec: cli-contract 4.3).
@@ -295,4 +296,11 @@ func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequ
 // hasServerRefusedClientRegistration reports whether a login failed because the server does not register clients.
 func hasServerRefusedClientRegistration(loginError string) bool {
 	return strings.HasPrefix(loginError, "Dynamic Client Registration rejected (HTTP 400)") || loginError == "Incompatible auth server: does not support dynamic client registration"
+}
+
+// answerWithKey is an answer with one key.
+type answerWithKey protocol.Field
+
+func (a answerWithKey) MarshalJSON() ([]byte, error) {
+	return protocol.MarshalFields([]answerWithKey{a})
 }

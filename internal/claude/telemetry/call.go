@@ -169,5 +169,3 @@ func classifyFirstShellProgram(shellCommandLine string) (programClass, programNa
 	}
 	return "other", "other"
 }
-
-func milliseconds(d time.Duration) int { return max(int(d.Milliseconds()), 0) }

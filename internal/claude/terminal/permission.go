@@ -352,8 +352,6 @@ func (d *dialog) convertOverlayToInline(cols int) {
 	}
 }
 
-const overlayMargin = "  "
-
 func planApprovalAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := allowAndSetModeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback

@@ -391,3 +391,5 @@ func inlineFooterRows(footer, rightText string, cols int) []string {
 	}
 	return []string{truncateRow(footer, cols), strings.Repeat(" ", max(0, room)) + rightText}
 }
+
+const overlayMargin = "  "
