@@ -432,13 +432,8 @@ func thereWereCountText(n int) string {
 }
 
 func frequencyText(n int) string {
-	switch n {
-	case 0:
-		return "never"
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
+	if n < 3 {
+		return []string{"never", "once", "twice"}[n]
 	}
 	return fmt.Sprintf("%d times", n)
 }

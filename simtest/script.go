@@ -244,21 +244,10 @@ func (f Failure) With(key string, value any) Failure {
 
 // defaultFailureKeys returns default values of the keys that a failure requires.
 func defaultFailureKeys(kind string) map[string]any {
-	switch kind {
-	case "rate_limit":
-		return map[string]any{"retry_after": 1}
-	case "auth_error":
-		return map[string]any{"message": "Invalid API key"}
-	case "connection_timeout":
-		return map[string]any{"after_ms": 5000}
-	case "partial_response":
-		return map[string]any{"partial_text": ""}
-	case "malformed_json":
-		return map[string]any{"raw": "{"}
-	case "api_error":
-		return map[string]any{"status": 500}
-	}
-	return nil
+	return map[string]map[string]any{
+		"rate_limit": {"retry_after": 1}, "auth_error": {"message": "Invalid API key"}, "connection_timeout": {"after_ms": 5000},
+		"partial_response": {"partial_text": ""}, "malformed_json": {"raw": "{"}, "api_error": {"status": 500},
+	}[kind]
 }
 
 // Message is one message of the model; see [Say].

@@ -4,6 +4,7 @@ package outputschema
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // for requirement_texts.txt
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 // Schema is the compiled schema of an output. It is made by [Compile].
 type Schema struct {
 	compiled  *jsonschema.Schema
+	text      json.RawMessage
 	valueName string // the name of the value in errors; empty means "root"
 }
 
@@ -43,7 +45,7 @@ func Compile(text string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--json-schema is not a valid JSON Schema: %w", err)
 	}
-	return &Schema{compiled: compiled}, nil
+	return &Schema{compiled: compiled, text: json.RawMessage(text)}, nil
 }
 
 // Validate returns nil for a valid value, otherwise an error that lists paths and requirements: "/n: must be number".
@@ -52,7 +54,9 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return formatValidationError(s.compiled.Validate(instance), s.valueName)
+	w := errorFormatter{valueName: s.valueName, value: value, positions: map[string]int{}}
+	w.numberKeywords(s.text, "", true)
+	return formatValidationError(s.compiled.Validate(instance), w)
 }
 
 // CompileMCPOutputSchema reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
@@ -68,7 +72,7 @@ func CompileMCPOutputSchema(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{compiled, "data"}, nil
+	return &Schema{compiled, raw, "data"}, nil
 }
 
 // refuseUnknownTypes returns an error for the first unknown type. It visits keywords in alphabetical order.
@@ -99,30 +103,31 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	return compiled, refuseUnknownKeywords(schema)
 }
 
+const schemaURL = "mem:///schema.json"
+
 // compile compiles a schema. It reads the schema as draft 7 unless the schema names another draft.
 func compile(schema any) (*jsonschema.Schema, error) {
-	const url = "mem:///schema.json"
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a $ref cannot read files or the network
 	compiler.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return match.CompileJS(expr) })
-	if err := compiler.AddResource(url, schema); err != nil {
+	if err := compiler.AddResource(schemaURL, schema); err != nil {
 		return nil, err
 	}
-	compiled, err := compiler.Compile(url)
+	compiled, err := compiler.Compile(schemaURL)
 	if err == nil {
 		return compiled, nil
 	}
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		return nil, formatValidationError(invalid.Err, "data")
+		return nil, formatValidationError(invalid.Err, errorFormatter{valueName: "data"})
 	}
 	var ref string
 	if missing, ok := errors.AsType[*jsonschema.JSONPointerNotFoundError](err); ok {
-		ref = strings.TrimPrefix(missing.URL, url)
+		ref = strings.TrimPrefix(missing.URL, schemaURL)
 	} else if away, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		ref = away.URL
 	} else {
-		return nil, errors.New(strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), url, "schema")), " "))
+		return nil, errors.New(strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), schemaURL, "schema")), " "))
 	}
 	return nil, fmt.Errorf("can't resolve reference %s from id #", ref)
 }
@@ -214,20 +219,22 @@ func checkKeywordsHaveRequiredCompanions(schemaObject map[string]any) error {
 	return nil
 }
 
-// formatValidationError formats a validation error as paths and requirements, such as "/n: must be number". If valueName is not
-// empty, paths begin with it and have no colon: "data/n must be number". They are sorted by their position in the value.
-func formatValidationError(validationError error, valueName string) error {
+// formatValidationError formats a validation error as paths and requirements, such as "/n: must be number". If w.valueName is not
+// empty, paths begin with it and have no colon: "data/n must be number".
+func formatValidationError(validationError error, w errorFormatter) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](validationError)
 	if !ok {
 		return validationError
 	}
-	w := errorFormatter{valueName: valueName, printer: message.NewPrinter(language.English)}
+	w.printer = message.NewPrinter(language.English)
 	w.formatErrors(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }
 
 type errorFormatter struct {
-	valueName string // name of the value in errors, as in [Schema]
+	valueName string         // name of the value in errors, as in [Schema]
+	value     []byte         // the checked value
+	positions map[string]int // positions of errors by the pointers of their keywords; errors without one are sorted by their place in the value
 	printer   *message.Printer
 	lines     []string
 }
@@ -236,23 +243,60 @@ type errorFormatter struct {
 // has a message.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
-		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+		return cmp.Or(compareElements(a, b), w.keywordPosition(a)-w.keywordPosition(b), slices.Compare(a.InstanceLocation, b.InstanceLocation))
 	})
 	for _, cause := range e.Causes {
 		w.formatErrors(cause)
 	}
 	for _, text := range w.describeRequirement(e) {
 		at := strings.Join(append([]string{w.valueName}, e.InstanceLocation...), "/")
-		switch {
-		case w.valueName != "":
-			at += " "
-		case at == "":
-			at = "root: "
-		default:
-			at += ": "
+		if w.valueName == "" {
+			at = cmp.Or(at, "root") + ":"
 		}
-		w.lines = append(w.lines, at+text)
+		w.lines = append(w.lines, at+" "+text)
 	}
+}
+
+// keywordOrder are the keywords in the order in which the real CLI's validator checks them (observed with 2.1.330).
+const keywordOrder = " type const enum not anyOf oneOf allOf $ref if then else maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern format" +
+	" maxItems minItems additionalItems items contains uniqueItems maxProperties minProperties required propertyNames additionalProperties dependencies dependency properties patternProperties "
+
+// numberKeywords numbers the parts of a schema in the order in which they are checked. Properties have the order of the text.
+func (w *errorFormatter) numberKeywords(part json.RawMessage, pointer string, isSchema bool) {
+	w.positions[pointer] = len(w.positions)
+	object, _ := plainjson.Parse(part) // other values have no keywords
+	if isSchema {
+		slices.SortStableFunc(object, func(a, b plainjson.Member) int {
+			return strings.Index(keywordOrder, " "+a.Key+" ") - strings.Index(keywordOrder, " "+b.Key+" ")
+		})
+	}
+	for _, m := range object {
+		w.numberKeywords(m.Value, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key), !isSchema || !isKeywordInList(keywordsWithSchemasByName, m.Key))
+	}
+	var list []json.RawMessage
+	_ = json.Unmarshal(part, &list) // other values have no elements
+	for n, element := range list {
+		w.numberKeywords(element, pointer+"/"+strconv.Itoa(n), true)
+	}
+}
+
+// compareElements compares the places of errors in different elements of an array.
+func compareElements(a, b *jsonschema.ValidationError) int {
+	for i := range min(len(a.InstanceLocation), len(b.InstanceLocation)) {
+		n, errA := strconv.Atoi(a.InstanceLocation[i])
+		m, errB := strconv.Atoi(b.InstanceLocation[i])
+		if errA == nil && errB == nil && n != m {
+			return n - m
+		} else if a.InstanceLocation[i] != b.InstanceLocation[i] {
+			return 0
+		}
+	}
+	return 0
+}
+
+func (w *errorFormatter) keywordPosition(e *jsonschema.ValidationError) int {
+	path := strings.Join(append([]string{strings.TrimPrefix(e.SchemaURL, schemaURL+"#")}, e.ErrorKind.KeywordPath()...), "/")
+	return w.positions[strings.ReplaceAll(path, "/dependency/", "/dependencies/")]
 }
 
 // describeRequirement describes the violated requirement in the words of the real CLI's validator. For a value of
@@ -278,7 +322,9 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 		return list
 	case *kind.AdditionalProperties:
 		var list []string
-		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
+		inValue := func(name string) int { return bytes.Index(w.value, fmt.Appendf(nil, "%q", name)) }
+		slices.SortFunc(k.Properties, func(a, b string) int { return inValue(a) - inValue(b) })
+		for _, name := range k.Properties {
 			list = append(list, "must NOT have additional properties"+strings.ReplaceAll(added(" (%s is not allowed)", name), `"`, "'"))
 		}
 		return list
@@ -290,6 +336,8 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 		return []string{fmt.Sprintf("must NOT have duplicate items (items ## %d and %d are identical)", low, high)}
 	case *kind.Not:
 		return []string{"must NOT be valid"}
+	case *kind.Dependency:
+		return []string{"must have property " + strings.Join(k.Missing, ", ") + " when property " + k.Prop + " is present"}
 	case *kind.Type:
 		// The order of the types in the schema is not available here; null is usually written last.
 		want := slices.DeleteFunc(slices.Clone(k.Want), func(name string) bool { return name == "null" })

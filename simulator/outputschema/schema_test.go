@@ -34,16 +34,18 @@ func TestSchema(t *testing.T) {
 			`{"a":1}`: "root: must have required property 'b'", `{"a":1,"b":2,"z":1}`: "root: must NOT have additional properties ('z' is not allowed)",
 		},
 		`{"properties":{"c":{"enum":["a","b"]},"k":{"const":3},"m":{"minimum":5},"p":{"pattern":"^x","minLength":3},"a":{"minItems":2,"uniqueItems":true},` +
-			`"o":{"anyOf":[{"type":"string"},{"type":"null"}]},"q":{"oneOf":[{"type":"integer"},{"type":"number"}]},"r":{"not":{"type":"null"}}}}`: {
+			`"o":{"anyOf":[{"type":"string"},{"type":"null"}]},"q":{"oneOf":[{"type":"integer"},{"type":"number"}]},"r":{"not":{"type":"null"}}},"additionalProperties":false}`: {
 			`{"c":"z","k":1}`: `/c: must be equal to one of the allowed values: ["a","b"], /k: must be equal to constant: 3`,
 			`{"m":4.5}`:       "/m: must be >= 5",
-			`{"p":"xy"}`:      "/p: must NOT have fewer than 3 characters (got 2)",
-			`{"p":"abc"}`:     `/p: must match pattern "^x"`,
-			`{"a":[1]}`:       "/a: must NOT have fewer than 2 items (got 1)",
-			`{"a":[1,1]}`:     "/a: must NOT have duplicate items (items ## 1 and 0 are identical)",
-			`{"o":3}`:         "/o: must be string, /o: must be null, /o: must match a schema in anyOf",
-			`{"q":2,"r":1}`:   "/q: must match exactly one schema in oneOf",
-			`{"r":null}`:      "/r: must NOT be valid",
+			`{"r":null,"zz":1,"a":[],"yy":2,"c":1}`: `root: must NOT have additional properties ('zz' is not allowed), root: must NOT have additional properties ('yy' is not allowed), /c: must be equal to one of the allowed values: ["a","b"], ` +
+				"/a: must NOT have fewer than 2 items (got 0), /r: must NOT be valid",
+			`{"p":"xy"}`:    "/p: must NOT have fewer than 3 characters (got 2)",
+			`{"p":"abc"}`:   `/p: must match pattern "^x"`,
+			`{"a":[1]}`:     "/a: must NOT have fewer than 2 items (got 1)",
+			`{"a":[1,1]}`:   "/a: must NOT have duplicate items (items ## 1 and 0 are identical)",
+			`{"o":3}`:       "/o: must be string, /o: must be null, /o: must match a schema in anyOf",
+			`{"q":2,"r":1}`: "/q: must match exactly one schema in oneOf",
+			`{"r":null}`:    "/r: must NOT be valid",
 		},
 		`{"properties":{"p":{"pattern":"^(?!\\.)(?!.*\\.\\.)[a-z.]+$"}}}`: { // as in zod's pattern for e-mail addresses
 			`{"p":"a.b"}`: "", `{"p":"a..b"}`: `/p: must match pattern "^(?!\.)(?!.*\.\.)[a-z.]+$"`,

@@ -207,15 +207,8 @@ func (l shellWordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 // optionsWithValueOfSearchCommand returns the options of a search command whose value is the next word (observed with 2.1.330).
 func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions string) {
 	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
-	switch commandName {
-	case "grep", "egrep", "fgrep":
-		return shared + " --include --exclude --exclude-dir"
-	case "rg":
-		return shared + " -g -t -T --glob --type --type-not --max-depth"
-	case "jq":
-		return "--indent"
-	}
-	return ""
+	const grep = shared + " --include --exclude --exclude-dir"
+	return map[string]string{"grep": grep, "egrep": grep, "fgrep": grep, "rg": shared + " -g -t -T --glob --type --type-not --max-depth", "jq": "--indent"}[commandName]
 }
 
 // filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. hasPatternOption is

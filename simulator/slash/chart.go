@@ -17,21 +17,14 @@ func (k UsageCategory) ID() string {
 
 // Color returns the color of the category in the real CLI's theme, and its number in a palette of 256 colors.
 func (k UsageCategory) Color() (name string, number int) {
-	switch k.Name {
-	case "System prompt", "Free space":
-		return "promptBorder", 244
-	case "MCP server instructions":
-		return "green_FOR_SUBAGENTS_ONLY", 35
-	case "Custom agents":
-		return "permission", 153
-	case "Memory files":
-		return "claude", 174
-	case "Skills":
-		return "warning", 220
-	case "Messages":
-		return "purple_FOR_SUBAGENTS_ONLY", 140
-	}
-	return "inactive", inactiveColor
+	color := map[string]struct {
+		name   string
+		number int
+	}{
+		"System prompt": {"promptBorder", 244}, "Free space": {"promptBorder", 244}, "MCP server instructions": {"green_FOR_SUBAGENTS_ONLY", 35}, "Custom agents": {"permission", 153},
+		"Memory files": {"claude", 174}, "Skills": {"warning", 220}, "Messages": {"purple_FOR_SUBAGENTS_ONLY", 140},
+	}[k.Name]
+	return cmp.Or(color.name, "inactive"), cmp.Or(color.number, inactiveColor)
 }
 
 const inactiveColor = 246

@@ -223,17 +223,8 @@ func TypeOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "undefined"
 	}
-	switch raw[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "boolean"
-	case '"':
-		return "string"
-	case '[':
-		return "array"
-	case '{':
-		return "object"
+	if at := bytes.IndexByte([]byte(`ntf"[{`), raw[0]); at >= 0 {
+		return []string{"null", "boolean", "boolean", "string", "array", "object"}[at]
 	}
 	return "number"
 }

@@ -88,21 +88,11 @@ type hookAttachment struct {
 // hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false if the
 // attachment is not about a hook.
 func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttachment bool) {
-	switch a.Type {
-	case "hook_success":
-		return "", true
-	case "hook_blocking_error":
-		return "blocked", true
-	case "hook_non_blocking_error":
-		return "failed", true
-	case "hook_cancelled":
-		return "cancelled", true
-	case "hook_stopped_continuation":
-		return "stopped the session", true
-	case "hook_permission_decision":
-		return "said " + a.Decision, true
-	}
-	return "", false
+	outcomeUnlessSuccess, isHookAttachment = map[string]string{
+		"hook_success": "", "hook_blocking_error": "blocked", "hook_non_blocking_error": "failed", "hook_cancelled": "cancelled",
+		"hook_stopped_continuation": "stopped the session", "hook_permission_decision": "said " + a.Decision,
+	}[a.Type]
+	return outcomeUnlessSuccess, isHookAttachment
 }
 
 // UnmarshalJSON skips values that are not objects, because some kinds of attachments are not.
