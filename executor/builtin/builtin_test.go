@@ -565,13 +565,19 @@ func TestPrepare(t *testing.T) {
 		{"blanks", "Write", `{"file_path":"a.txt","content":"c  \nd\t\n  \ne \r\n  "}`, `{"file_path":"a.txt","content":"c\nd\n\ne\r\n"}`},
 		{"blanks of an edit", "Edit", `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c "}`, `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c"}`},
 		{"markdown", "Write", `{"file_path":"a.MD","content":"c  \n"}`, ``},
-		{"other tool", "Bash", `{"command":"x "}`, ``},
+		{"command", "Bash", `{"command":"x "}`, ``},
+		{"keys of a command", "Bash", `{"run_in_background":true,"timeout":5,"description":"d","command":"x"}`, `{"command":"x","description":"d","timeout":5,"run_in_background":true}`},
+		{"cd into the directory", "Bash", `{"command":"cd /work && cd /work && find . -exec ls {} \\\\;"}`, `{"command":"cd /work && find . -exec ls {} \\;"}`},
+		{"other forms of cd", "Bash", `{"command":" cd /work && x"}`, ``},
+		{"invalid command", "Bash", `{"count":1,"command":"cd /work && x \\\\;"}`, ``},
 		{"unknown tool", "mcp__a__b", `{"content":"x "}`, ``},
 		{"no object", "Write", `"x"`, ``},
 	}
-	tools := newTools(t, Options{})
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.input, tt.want = strings.ReplaceAll(tt.input, "/work", dir), strings.ReplaceAll(tt.want, "/work", dir)
 			if tt.want == "" {
 				tt.want = tt.input
 			}

@@ -126,6 +126,18 @@ func ToolSearchWords(toolName string) (hint, description string) {
 	return hint, description
 }
 
+// documentationSites lists hosts, with the path of the documentation if it is only a part of the site.
+//
+//go:embed documentation_sites.txt
+var documentationSites string
+
+// IsDocumentationPage reports whether a page belongs to a site whose pages need no permission to be fetched (observed with 2.1.329).
+func IsDocumentationPage(host, path string) bool {
+	return slices.ContainsFunc(strings.Fields(documentationSites), func(site string) bool {
+		return strings.HasPrefix(strings.ToLower(host)+strings.TrimSuffix(path, "/")+"/", site+"/")
+	})
+}
+
 // RuleText contains the parts of a permission rule: Tool or Tool(content). RuleText{} is an empty rule.
 type RuleText struct {
 	Tool       string // the text before the first parenthesis

@@ -295,6 +295,7 @@ func (c *comparison) compareValue(path, key string, a, b any) {
 }
 
 func (c *comparison) compareObject(path string, a, b map[string]any) {
+	a, b = c.pair.ours.replaceIDsInKeys(a), c.pair.theirs.replaceIDsInKeys(b)
 	for _, key := range sortedKeysOf(a, b) {
 		x, inA := a[key]
 		y, inB := b[key]

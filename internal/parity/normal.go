@@ -191,6 +191,15 @@ func PlaceholderForValuesOfJSONKey(key string) (placeholderOrEmptyForID string, 
 	return placeholderOrEmptyForID, isReplaced
 }
 
+// replaceIDsInKeys returns the object with the placeholders of those keys that are known ids.
+func (n *Normaliser) replaceIDsInKeys(object map[string]any) map[string]any {
+	replaced := make(map[string]any, len(object))
+	for key, value := range object {
+		replaced[cmp.Or(n.ids[key], key)] = value
+	}
+	return replaced
+}
+
 func (n *Normaliser) findIDsInText(text string) []string {
 	var ids []string
 	for _, shape := range volatileTextPatterns() {

@@ -103,28 +103,6 @@ func asciiFormOfHostNameRune(r rune) rune {
 	return r
 }
 
-// fetchesFromPreapprovedDocumentationSite reports whether the page to fetch belongs to a known documentation site. Such pages
-// need no permission (observed with 2.1.329).
-func (c *analyzedCall) fetchesFromPreapprovedDocumentationSite() bool {
-	switch strings.ToLower(c.domain) {
-	case "github.com":
-		return isAtOrBelow("/anthropics", c.urlPath)
-	case "huggingface.co", "vercel.com":
-		return isAtOrBelow("/docs", c.urlPath)
-	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com", "cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com",
-		"developer.android.com", "developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com", "docs.djangoproject.com", "docs.flutter.dev", "docs.netlify.com",
-		"docs.oracle.com", "docs.python.org", "docs.spring.io", "docs.swift.org", "docs.unity.com", "docs.unrealengine.com", "dotnet.microsoft.com", "en.cppreference.com", "expressjs.com",
-		"fastapi.tiangolo.com", "flask.palletsprojects.com", "getbootstrap.com", "git-scm.com", "gradle.org", "graphql.org", "hibernate.org", "httpd.apache.org", "jestjs.io", "jquery.com",
-		"jupyter.org", "keras.io", "kotlinlang.org", "kubernetes.io", "laravel.com", "learn.microsoft.com", "matplotlib.org", "maven.apache.org", "modelcontextprotocol.io", "nextjs.org",
-		"nginx.org", "nodejs.org", "numpy.org", "pandas.pydata.org", "platform.claude.com", "prisma.io", "pytorch.org", "react.dev", "reactnative.dev", "reactrouter.com", "redis.io",
-		"redux.js.org", "requests.readthedocs.io", "ruby-doc.org", "scikit-learn.org", "selenium.dev", "spark.apache.org", "symfony.com", "tailwindcss.com", "threejs.org", "tomcat.apache.org",
-		"vuejs.org", "webpack.js.org", "www.ansible.com", "www.docker.com", "www.mongodb.com", "www.php.net", "www.postgresql.org", "www.sqlite.org", "www.tensorflow.org", "www.terraform.io",
-		"www.typescriptlang.org":
-		return true
-	}
-	return false
-}
-
 func firstNonEmptyString(values ...any) string {
 	for _, v := range values {
 		if s, _ := v.(string); s != "" {

@@ -208,7 +208,7 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 			return c.allowVerdict("")
 		}
 	case claudecode.ToolClassFetch:
-		if c.fetchesFromPreapprovedDocumentationSite() {
+		if claudecode.IsDocumentationPage(c.domain, c.urlPath) {
 			return c.allowVerdict("other")
 		}
 	case claudecode.ToolClassSkill:

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
@@ -38,7 +37,7 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingPhraseByCommandName()[name] == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
+	case shellcmd.ReadingPhrase(name) == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
 		return fileAccess{reads: []fileOperand{newPlainFileOperand(".")}}
@@ -306,19 +305,3 @@ func isFileChangingCommand(name string) bool {
 func isCopyOrMoveWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
-
-// readingPhraseByCommandName contains phrases that describe, in messages, what a command does to the
-// files it reads: "list files in" for ls. Commands that need no permission to read files are omitted.
-var readingPhraseByCommandName = sync.OnceValue(func() map[string]string {
-	return map[string]string{
-		"cd": "change directories to", "ls": "list files in", "find": "search files in", "cat": "concatenate files from", "head": "read the beginning of files from",
-		"tail": "read the end of files from", "sort": "sort contents of files from", "uniq": "filter duplicate lines from files in", "wc": "count lines/words/bytes in files from",
-		"cut": "extract columns from files in", "paste": "merge files from", "column": "format files from", "file": "examine file types in", "stat": "read file stats from",
-		"diff": "compare files from", "comm": "compare files from", "cmp": "compare files from", "strings": "extract strings from files in", "hexdump": "display hex dump of files from",
-		"od": "display octal dump of files from", "base64": "encode/decode files from", "nl": "number lines in files from", "grep": "search for patterns in files from",
-		"egrep": "search for patterns in files from", "fgrep": "search for patterns in files from", "rg": "search for patterns in files from", "jq": "process JSON from files in",
-		"sha256sum": "compute SHA-256 checksums for files in", "sha1sum": "compute SHA-1 checksums for files in", "md5sum": "compute MD5 checksums for files in", "tac": "read files (reversed) from",
-		"rev": "read files (reversed lines) from", "fold": "wrap lines of files from", "fmt": "reformat files from", "pr": "paginate files from", "expand": "convert tabs in files from",
-		"unexpand": "convert tabs in files from", "tsort": "sort files from", "git": "access files with git from", "man": "read manual page files from", "tr": "transform text from files in",
-	}
-})

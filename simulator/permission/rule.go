@@ -64,7 +64,7 @@ func parseRule(r Rule) (rule, error) {
 		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.IsClosed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
-		out.content = unescapeRuleContent(body)
+		out.content = strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(body)
 		if out.content == "*" {
 			out.content = ""
 			out.isStar = true
@@ -123,13 +123,6 @@ func FormatRule(r protocol.PermissionRule) string {
 	return r.ToolName + "(" + strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`).Replace(r.RuleContent) + ")"
 }
 
-func unescapeRuleContent(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	return strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(s)
-}
-
 func canonicalToolName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -181,9 +174,8 @@ func ruleContentMatchesCommand(content, text string) bool {
 			return text == prefix || strings.HasPrefix(text, prefix+" ")
 		}
 	}
-	expr := strings.ReplaceAll(regexp.QuoteMeta(content), `\*`, `.*`)
-	matched, err := regexp.MatchString(`(?s)^`+expr+`$`, text)
-	return err == nil && matched
+	pattern, err := compileWildcards(content)
+	return err == nil && pattern.MatchString(text)
 }
 
 func ruleReasonCode(source string) string { return "rule:" + source }

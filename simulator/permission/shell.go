@@ -28,11 +28,7 @@ func (c commandLine) decideShell() Verdict {
 	if q := c.redirectReadOrWriteApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	parts := make([]commandVerdict, 0, len(c.script.Commands))
-	for i := range c.script.Commands {
-		parts = append(parts, c.decideSimpleCommand(i))
-	}
-	return c.combineVerdicts(parts)
+	return c.combineVerdicts(c.decideSimpleCommands())
 }
 
 // verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule.
@@ -46,12 +42,7 @@ func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	if v.Behavior != Ask || v.Message == needsApprovalText || v.ReasonType == "rule" {
 		return nil
 	}
-	if v.ReasonType == "subcommandResults" && !c.script.IsPipeline {
-		for i := range c.script.Commands {
-			if c.decideSimpleCommand(i).approval != nil {
-				return &v
-			}
-		}
+	if v.ReasonType == "subcommandResults" && !c.script.IsPipeline && !slices.ContainsFunc(c.decideSimpleCommands(), func(x commandVerdict) bool { return x.approval != nil }) {
 		return nil
 	}
 	return &v
@@ -67,12 +58,7 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 }
 
 func (c commandLine) isEverySimpleCommandAllowed() bool {
-	for i := range c.script.Commands {
-		if !c.decideSimpleCommand(i).isAllowed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.decideSimpleCommands(), func(x commandVerdict) bool { return !x.isAllowed })
 }
 
 type commandVerdict struct {
@@ -82,6 +68,13 @@ type commandVerdict struct {
 	isAllowedByExactRule bool             // an allow rule names this exact command
 	changedDirectory     bool             // the command changes files in a directory entered by a cd in the same line
 	approval             *approvalRequest // why a command that is not allowed needs approval; nil means that no rule or mode allows it
+}
+
+func (c commandLine) decideSimpleCommands() (parts []commandVerdict) {
+	for i := range c.script.Commands {
+		parts = append(parts, c.decideSimpleCommand(i))
+	}
+	return parts
 }
 
 // decideSimpleCommand decides whether the simple command at index i may run. Ask rules, the form of the command and its
@@ -150,12 +143,7 @@ func isAllowedByAcceptEditsMode(cmd shellcmd.Command) bool {
 }
 
 func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
-	var refused []commandVerdict
-	for _, x := range parts {
-		if !x.isAllowed {
-			refused = append(refused, x)
-		}
-	}
+	refused := slices.DeleteFunc(slices.Clone(parts), func(x commandVerdict) bool { return x.isAllowed })
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
 		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestionList(needsApprovalText))

@@ -111,7 +111,7 @@ func (c commandLine) redirectTargetApproval(r shellcmd.Redirect, abs string) *ap
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutUnprivilegedWrappers()
 	name := inner.Name()
-	verb := readingPhraseByCommandName()[name]
+	verb := shellcmd.ReadingPhrase(name)
 	switch {
 	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""

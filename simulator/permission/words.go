@@ -311,10 +311,8 @@ func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalReq
 		return q
 	default:
 		code := reasonCodeTooComplex
-		switch o.Kind {
-		case shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleVariableTestWithSubscript:
+		if slices.Contains([]shellcmd.ObstacleKind{shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleVariableTestWithSubscript}, o.Kind) {
 			code = reasonCodeSemantics
-		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
 		return approvalWithEmptySuggestionList(cmp.Or(map[shellcmd.ObstacleKind]string{
@@ -363,8 +361,7 @@ func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 		return nil
 	}
 	for _, arg := range cmd.Args {
-		switch arg {
-		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
+		if slices.Contains(strings.Fields("-exec -execdir -ok -okdir -delete -fls -fprint -fprint0 -fprintf"), arg) {
 			return approvalWithEmptySuggestionList("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").setReasonCode(reasonCodeSemantics)
 		}
 	}

@@ -56,6 +56,9 @@ type ToolUse struct {
 	ObservedInput json.RawMessage `json:"-"`
 }
 
+// ChangeDirectoryPrefix returns the text that the CLI removes from the start of Bash commands if dir is the working directory.
+func ChangeDirectoryPrefix(dir string) string { return "cd " + dir + " && " }
+
 // CallerAgentID returns the id of the sub-agent that makes the call, or "" for the main conversation.
 func (u ToolUse) CallerAgentID() string {
 	if u.Agent == nil {

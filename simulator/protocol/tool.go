@@ -214,3 +214,9 @@ func NormalizeMCPNamePart(serverOrToolName string) string {
 	}
 	return b.String()
 }
+
+// AbridgedResult is a structured tool result that transcripts record in a shorter form.
+type AbridgedResult interface {
+	// Abridged returns the shorter form. It does not change the result.
+	Abridged() any
+}

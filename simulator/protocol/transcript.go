@@ -54,12 +54,6 @@ type CommandTextBlockCounts struct {
 	Command int `json:"own"`
 }
 
-// AbridgedResult is a structured tool result that transcripts record in a shorter form.
-type AbridgedResult interface {
-	// Abridged returns the shorter form. It does not change the result.
-	Abridged() any
-}
-
 // UserLine is a prompt, a tool result or injected text.
 type UserLine struct {
 	LineHead
@@ -143,12 +137,14 @@ type AssistantLine struct {
 	ThinkingDisplay    string      `json:"thinkingDisplay,omitempty"`
 	IsAbortedMidStream bool        `json:"isAbortedMidStream,omitempty"`
 	ToolInputStreamMS  *int        `json:"toolInputStreamMs,omitempty"`
-	APIBlockIndex      int         `json:"apiBlockIndex"`
-	RequestID          string      `json:"requestId,omitempty"`
-	RequestRef         string      `json:"requestRef,omitempty"` // id of the [RequestLine]
-	RequestedModel     string      `json:"requestedModel,omitempty"`
-	PromptCache        string      `json:"promptCacheRequested,omitempty"`    // "5m", "1h" or "off"
-	CheckRequest       string      `json:"serverClassifierRequest,omitempty"` // id of the check that a server made of the calls
+	// IngestContext holds, by the id of a Bash call, the directory of which the model wrote the [ChangeDirectoryPrefix].
+	IngestContext  map[string]map[string]string `json:"wireIngestContext,omitempty"`
+	APIBlockIndex  int                          `json:"apiBlockIndex"`
+	RequestID      string                       `json:"requestId,omitempty"`
+	RequestRef     string                       `json:"requestRef,omitempty"` // id of the [RequestLine]
+	RequestedModel string                       `json:"requestedModel,omitempty"`
+	PromptCache    string                       `json:"promptCacheRequested,omitempty"`    // "5m", "1h" or "off"
+	CheckRequest   string                       `json:"serverClassifierRequest,omitempty"` // id of the check that a server made of the calls
 	Attribution
 	Type string `json:"type"` // "assistant"
 	LineID

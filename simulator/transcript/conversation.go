@@ -226,3 +226,15 @@ func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder strin
 	}
 	return err == nil
 }
+
+// ingestContext returns the context of a block that is a Bash call with the prefix for the directory cwd; nil for other blocks.
+func ingestContext(blocks []protocol.Block, cwd string) map[string]map[string]string {
+	var in struct {
+		Command string `json:"command"`
+	}
+	use, isCall := blocks[0].(protocol.ToolUse)
+	if !isCall || use.Name != "Bash" || json.Unmarshal(use.Written, &in) != nil || !strings.HasPrefix(in.Command, protocol.ChangeDirectoryPrefix(cwd)) {
+		return nil
+	}
+	return map[string]map[string]string{use.ID: {"cwd": cwd}}
+}

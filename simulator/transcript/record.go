@@ -382,7 +382,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			line.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: f.StopReason})
 		}
 		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
-		line.APIBlockIndex, line.ToolInputStreamMS = f.Index, f.InputStreamMS
+		line.APIBlockIndex, line.ToolInputStreamMS, line.IngestContext = f.Index, f.InputStreamMS, ingestContext(m.Content, e.CWD)
 	}
 	return line
 }

@@ -18,7 +18,6 @@ func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Ta
 func Bash(c *Commands) tool.Tool {
 	t := tool.Tool{
 		Name:          "Bash",
-		Prepare:       tool.DecodeUnicodeEscapesInStrings,
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, isHiddenControlChar) {
@@ -31,7 +30,27 @@ func Bash(c *Commands) tool.Tool {
 	if c.areBackgroundTasksDisabled() {
 		t.UnavailableKeys = []string{"run_in_background"}
 	}
+	t.Prepare = func(in *tool.Keys) bool { return prepareInput(t, in, c.options.Shell.Dir()) }
 	return t
+}
+
+// prepareInput decodes Unicode escapes. In a valid input, it also removes a leading "cd DIR && " for the current directory,
+// replaces `\\;` by `\;` and orders the keys (observed with 2.1.330).
+func prepareInput(bash tool.Tool, in *tool.Keys, dir string) (changed bool) {
+	decoded := tool.DecodeUnicodeEscapesInStrings(in)
+	raw, err := in.MarshalJSON()
+	if err != nil || bash.Validate(protocol.ToolUse{Name: bash.Name, Input: raw}) != nil {
+		return decoded
+	}
+	command := strings.TrimPrefix(tool.JSONStringOrConcatenatedList(in.Get("command")), protocol.ChangeDirectoryPrefix(dir))
+	ordered := tool.Keys{}.Set("command", tool.Quote(strings.ReplaceAll(command, `\\;`, `\;`)))
+	for _, key := range []string{"description", "timeout", "run_in_background", "dangerouslyDisableSandbox"} {
+		if value := in.Get(key); value != nil {
+			ordered = ordered.Set(key, value)
+		}
+	}
+	*in = ordered
+	return true
 }
 
 func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {

@@ -116,8 +116,9 @@ var programsJSON string
 // programTable lists the wrappers, and the options with which commands and git subcommands change nothing. The real CLI
 // allows a few more (observed with 2.1.329). git ls-remote may have no operand, because ext::… would run a command.
 type programTable struct {
-	Wrappers      map[string]wrapper
-	ReadOnly, Git map[string]readOnlyOptionGrammar
+	Wrappers       map[string]wrapper
+	ReadOnly, Git  map[string]readOnlyOptionGrammar
+	ReadingPhrases map[string]string
 }
 
 var programs = sync.OnceValue(func() (t programTable) {
@@ -126,6 +127,10 @@ var programs = sync.OnceValue(func() (t programTable) {
 	}
 	return t
 })
+
+// ReadingPhrase returns what a command does to the files it reads, such as "list files in" for ls. It is empty for
+// commands that need no permission to read files.
+func ReadingPhrase(commandName string) string { return programs().ReadingPhrases[commandName] }
 
 // grammarOf returns the options with which the program name changes nothing; ok is false if no such options are known.
 func grammarOf(name string) (g readOnlyOptionGrammar, ok bool) {
