@@ -102,13 +102,8 @@ type ConfigOptions struct {
 	CWD    string
 	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but expands none.
 	Environ []string
-	// Scopes are the entries of settings files, lowest precedence first. The .mcp.json file of the project is
-	// inserted between them as source "project".
+	// Scopes are the sources besides Values, lowest precedence first.
 	Scopes []Scope
-	// ValuesOnly leaves out Scopes and .mcp.json (--strict-mcp-config).
-	ValuesOnly bool
-	// NoProject excludes only .mcp.json.
-	NoProject bool
 	// EntriesHaveTransport reads the format of debugger configurations: entries with "transport" below "servers".
 	EntriesHaveTransport bool
 	// Disabled lists the names of disabled servers from all sources.
@@ -117,7 +112,7 @@ type ConfigOptions struct {
 	DisabledProject []string
 }
 
-// Scope is a JSON object of server entries and its source.
+// Scope is a JSON object of server entries and its source. Those of project are read from .mcp.json in CWD and its parents.
 type Scope struct {
 	Source  string // user, project, local
 	Servers json.RawMessage
@@ -159,8 +154,12 @@ func (e *ConfigError) Error() string {
 // broken entries in Config.Errors, and reports a broken .mcp.json only in Config.Problems.
 func LoadConfigs(o ConfigOptions) (Config, error) {
 	l := configLoader{options: o, vars: newVariables(o.Environ, o.CWD)}
-	if !o.ValuesOnly {
-		l.addServersOfScopes()
+	for _, s := range o.Scopes {
+		if s.Source == "project" {
+			l.addServersOfMCPJSONFiles(o.CWD)
+		} else {
+			l.addServerEntries(s.Servers, s.Source, parseMCPServersEntry)
+		}
 	}
 	wrong := &ConfigError{}
 	for _, value := range o.Values {
@@ -180,35 +179,22 @@ type configLoader struct {
 	config  Config
 }
 
-// addServersOfScopes adds the entries of settings files and of .mcp.json, which ranks between user and local scope.
-func (l *configLoader) addServersOfScopes() {
-	project := func() {
-		if l.options.NoProject {
-			return
-		}
-		data, err := plainjson.ReadBounded(filepath.Join(l.options.CWD, ".mcp.json"))
-		if err != nil {
-			return
-		}
-		doc, err := removeJSONCommentsAndTrailingCommas(data)
-		if err != nil {
-			l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
-			return
-		}
-		if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
-			l.addProblem("project", "", problem)
-		}
+// addServersOfMCPJSONFiles adds the servers of .mcp.json in a directory and its parents; the nearest entry of a name applies.
+func (l *configLoader) addServersOfMCPJSONFiles(dir string) {
+	if up := filepath.Dir(dir); up != dir {
+		l.addServersOfMCPJSONFiles(up)
 	}
-	done := false
-	for _, s := range l.options.Scopes {
-		if !done && s.Source == "local" {
-			project()
-			done = true
-		}
-		l.addServerEntries(s.Servers, s.Source, parseMCPServersEntry)
+	data, err := plainjson.ReadBounded(filepath.Join(dir, ".mcp.json"))
+	if err != nil {
+		return
 	}
-	if !done {
-		project()
+	doc, err := removeJSONCommentsAndTrailingCommas(data)
+	if err != nil {
+		l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
+		return
+	}
+	if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
+		l.addProblem("project", "", problem)
 	}
 }
 

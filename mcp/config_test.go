@@ -136,6 +136,7 @@ func TestScopes(t *testing.T) {
 		Values: []string{`{"mcpServers":{"p":{"command":"flag ${NOPE} ${YES} ${D:-d}"}}}`},
 		Scopes: []Scope{
 			{Source: "user", Servers: []byte(`{"a":{"command":"user"},"u":{"command":"user"},"l":{"command":"user"}}`)},
+			{Source: "project"},
 			{Source: "local", Servers: []byte(`{"l":{"command":"local"}}`)},
 		},
 		DisabledProject: []string{"q"},
@@ -155,7 +156,7 @@ func TestScopes(t *testing.T) {
 	if diff := cmp.Diff([]string{`MCP server "p": variable NOPE is not set`}, got.Warnings); diff != "" {
 		t.Error(diff)
 	}
-	o.ValuesOnly = true
+	o.Scopes = nil
 	if got, _ := LoadConfigs(o); show(got) != "p=dynamic " {
 		t.Error(show(got))
 	}
@@ -169,7 +170,7 @@ func FuzzLoadConfigs(f *testing.F) {
 		if !strings.HasPrefix(strings.TrimSpace(value), "{") {
 			return // a file name
 		}
-		c, err := LoadConfigs(ConfigOptions{Values: []string{value}, CWD: t.TempDir(), ValuesOnly: true})
+		c, err := LoadConfigs(ConfigOptions{Values: []string{value}, CWD: t.TempDir()})
 		if err != nil {
 			return
 		}

@@ -30,7 +30,7 @@ func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, err
 	if err != nil {
 		return mcp.ServerConfig{}, err
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(doc)}, ValuesOnly: true, EntriesHaveTransport: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(doc)}, EntriesHaveTransport: true})
 	if err != nil {
 		return mcp.ServerConfig{}, fmt.Errorf("server %q: %w", name, err)
 	}

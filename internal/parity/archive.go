@@ -33,7 +33,7 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 // namesOfFilesInCaseArchive returns the file names that have a meaning in a case archive. argv, stdin and dialogue may
 // have a numeric suffix, as in argv.2.
 func namesOfFilesInCaseArchive() []string {
-	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
+	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url", "subdirectory"}
 }
 
 // splitArchive parses a txtar archive. Unlike the txtar libraries, it records the line at which each file begins.
@@ -124,6 +124,8 @@ func (c *Case) fillFromArchiveFile(file *archiveFile) (problems diag.List) {
 		c.Refuses = true
 	case "default-url":
 		c.DefaultURL = true
+	case "subdirectory":
+		c.Subdirectory = strings.TrimSpace(string(file.data))
 	case "env":
 		for i, text := range splitLines(file.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {

@@ -40,6 +40,8 @@ type Case struct {
 	Refuses bool `json:"refuses,omitempty"`
 	// DefaultURL lets the programs use the default URL of the API, instead of a URL that is set for each program.
 	DefaultURL bool `json:"default_url,omitempty"`
+	// Subdirectory is where the programs start, relative to the working directory; empty means in the working directory.
+	Subdirectory string `json:"subdirectory,omitempty"`
 	// InertShell replaces bash by a program that does nothing. Permissions are decided, but no command runs.
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.

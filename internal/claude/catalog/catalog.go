@@ -21,9 +21,12 @@ import (
 
 // Options specify where to find agents, commands, skills, styles and plugins. The zero value finds only the built-in ones.
 type Options struct {
-	// UserDir is the state directory, ProjectDir the project's .claude directory. An empty directory is not searched.
-	UserDir, ProjectDir string
-	AddedDirs           []string // absolute paths of other directories; only the skills in their .claude directories are used
+	UserDir string // the state directory; empty means none
+	// ProjectDirs are the .claude directories of the project, the nearest one first. If the last one lacks a folder, that of
+	// MainWorktreeDir is read instead, the .claude directory of the main git worktree; empty means none.
+	ProjectDirs     []string
+	MainWorktreeDir string
+	AddedDirs       []string // absolute paths of other directories; only the skills in their .claude directories are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
 	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
@@ -270,36 +273,61 @@ type loader struct {
 	pluginDir, namePrefix string
 }
 
+// customizationFolders are the folders of a .claude or plugin directory that [loader.readFolder] reads.
+var customizationFolders = [...]string{"agents", "commands", "skills", "output-styles"}
+
+// readFilesOfUserAndProject reads the nearest directory first, but last if its files replace earlier ones of the same name.
 func (l *loader) readFilesOfUserAndProject(o Options) {
-	l.readSource(o, o.UserDir, "userSettings")
-	l.readSource(o, o.ProjectDir, "projectSettings")
+	for _, folder := range customizationFolders {
+		if o.UserDir != "" {
+			l.readFolder(o.Open(o.UserDir), folder, o.UserDir, "userSettings")
+		}
+		dirs := slices.Clone(o.ProjectDirs)
+		if o.MainWorktreeDir != "" {
+			if _, err := fs.Stat(o.Open(dirs[len(dirs)-1]), folder); err != nil {
+				dirs = append(dirs, o.MainWorktreeDir)
+			}
+		}
+		if folder == "agents" || folder == "output-styles" {
+			slices.Reverse(dirs)
+		}
+		for _, dir := range dirs {
+			l.readFolder(o.Open(dir), folder, dir, "projectSettings")
+		}
+	}
 	for _, dir := range o.AddedDirs {
 		dir = filepath.Join(dir, ".claude")
 		l.readSkills(o.Open(dir), dir, "projectSettings")
 	}
 }
 
-func (l *loader) readSource(o Options, dir, source string) {
-	if dir != "" {
-		l.readFolders(o.Open(dir), dir, source)
+func (l *loader) readFolder(tree fs.FS, folder, dir, source string) {
+	if folder == "skills" {
+		l.readSkills(tree, dir, source)
+		return
+	}
+	for _, file := range l.markdownFiles(tree, folder) {
+		switch folder {
+		case "agents":
+			l.readAgent(tree, dir, file, source)
+		case "commands":
+			l.readCommand(tree, dir, file, source)
+		default:
+			l.readOutputStyle(tree, file)
+		}
 	}
 }
 
-func (l *loader) readFolders(tree fs.FS, dir, source string) {
-	for _, file := range l.markdownFiles(tree, "agents") {
-		l.readAgent(tree, dir, file, source)
+func (l *loader) readOutputStyle(tree fs.FS, file string) {
+	doc, ok := l.readDocument(tree, file)
+	if !ok {
+		return
 	}
-	for _, file := range l.markdownFiles(tree, "commands") {
-		l.readCommand(tree, dir, file, source)
+	name := cmp.Or(doc.textOfKey("name"), fileNameWithoutExtension(file))
+	if !slices.Contains(l.catalog.styles, name) {
+		l.catalog.styles = append(l.catalog.styles, name)
 	}
-	l.readSkills(tree, dir, source)
-	for _, file := range l.markdownFiles(tree, "output-styles") {
-		doc, ok := l.readDocument(tree, file)
-		if name := cmp.Or(doc.textOfKey("name"), fileNameWithoutExtension(file)); ok && !slices.Contains(l.catalog.styles, name) {
-			l.catalog.styles = append(l.catalog.styles, name)
-			l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
-		}
-	}
+	l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 }
 
 func (l *loader) readSkills(tree fs.FS, dir, source string) {
@@ -369,52 +397,40 @@ func (l *loader) readDocument(tree fs.FS, file string) (markdownDocument, bool) 
 	return parseDocument(data), true
 }
 
-// listRankByKindAndPlugin determines the place of the command in lists: skills, commands, commands of plugins, skills of plugins.
-func (k Command) listRankByKindAndPlugin() int {
+// listRank determines the place of the command in lists: skills of the user, of the project, commands, commands of plugins,
+// skills of plugins.
+func (k Command) listRank() int {
 	switch {
 	case k.Source == pluginSource && k.Skill:
-		return 3
+		return 4
 	case k.Source == pluginSource:
+		return 3
+	case !k.Skill:
 		return 2
-	case k.Skill:
-		return 0
-	default:
+	case k.Source != "userSettings":
 		return 1
+	default:
+		return 0
 	}
 }
 
-// setSortedUniqueCommands stores the earlier and the new commands in the catalog. They are sorted by
-// [Command.listRankByKindAndPlugin], then by source (skills: user, project, plugins; commands: project, user, plugins), then
-// by plugin (in the order given) and then by name (in natural order). Of entries with the same name, it keeps the first; a
-// user's command takes the place of the project's.
+// setSortedUniqueCommands stores the earlier and the new commands in the catalog. They are sorted by [Command.listRank], then
+// by plugin (in the order given) and then by name (in natural order). Of entries with the same name, it keeps the first.
 func (l *loader) setSortedUniqueCommands() {
-	rank := func(k Command) int {
-		if k.Skill && k.Source == "userSettings" {
-			return -1
-		}
-		return slices.Index([]string{"projectSettings", "userSettings", pluginSource}, k.Source)
-	}
 	place := func(k Command) int {
 		plugin, _, _ := strings.Cut(k.Name, ":")
-		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
+		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return k.Source == pluginSource && p.Name == plugin })
 	}
-	seen := map[string]int{} // by name: the place of the entry, counted from 1
-	l.catalog.commands = slices.Concat(l.commands, l.newSkills, l.newCommands)
-	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
-		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank(a)-rank(b), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
+	seen := map[string]bool{}
+	all := slices.Concat(l.commands, l.newSkills, l.newCommands)
+	slices.SortStableFunc(all, func(a, b Command) int {
+		return cmp.Or(a.listRank()-b.listRank(), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
-	var kept []Command
-	for _, k := range l.catalog.commands {
-		at := seen[k.Name]
-		switch {
-		case at == 0:
-			kept = append(kept, k)
-			seen[k.Name] = len(kept)
-		case k.Source == "userSettings" && !k.Skill && !kept[at-1].Skill:
-			kept[at-1] = k
-		}
-	}
-	l.catalog.commands = kept
+	l.catalog.commands = slices.DeleteFunc(all, func(k Command) bool {
+		isDuplicate := seen[k.Name]
+		seen[k.Name] = true
+		return isDuplicate
+	})
 }
 
 func fileNameWithoutExtension(file string) string {

@@ -58,7 +58,7 @@ func commandNames(c *Catalog) []string {
 // Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk, and how init lists them.
 func TestCatalog(t *testing.T) {
 	c, warnings := New(Options{
-		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
+		UserDir: "/user", ProjectDirs: []string{"/p/.claude"}, Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
 	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).Init()
@@ -69,7 +69,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
 	more := len(ev.SlashCommands) - builtin
-	if diff := cmp.Diff([]string{"cook", "dir:deep", "shared", "testcmd", "mine", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
+	if diff := cmp.Diff([]string{"cook", "dir:deep", "mine", "shared", "testcmd", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 	if ev.Skills[0] != "cook" || ev.Skills[1] != "deep-research" {
@@ -116,7 +116,7 @@ func TestCatalogBySource(t *testing.T) {
 	if diff := cmp.Diff([]string{"cook", "mine", "shared"}, commandNames(c)); diff != "" {
 		t.Error(diff)
 	}
-	c, _ = New(Options{UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug"}, Agents: `{"flagged":{}}`, Open: disk(), Disabled: true})
+	c, _ = New(Options{UserDir: "/user", ProjectDirs: []string{"/p/.claude"}, Plugins: []string{"/plug"}, Agents: `{"flagged":{}}`, Open: disk(), Disabled: true})
 	var ev protocol.Init
 	ev.SlashCommands, ev.Skills = []string{"built-in"}, []string{"built-in"}
 	c.FillInit(&ev)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,35 +55,24 @@ func (d markdownDocument) textOfKey(key string) string {
 		return strings.TrimSpace(v)
 	case bool:
 		return strconv.FormatBool(v)
-	case uint64:
-		return strconv.FormatUint(v, 10)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+	case uint64, int64, float64:
+		return fmt.Sprint(v)
 	case []any: // [name] without quotes is a list
 		return strings.Join(d.commaListOfKey(key), ", ")
 	}
 	return ""
 }
 
-// commaListOfKey returns the value of a key as a list: the strings of a YAML list, or the parts of a string, split at commas. A
-// missing key or a value of another type gives nil.
-func (d markdownDocument) commaListOfKey(key string) []string {
+// stringsOfKey returns the strings of a YAML list, or the parts of a string. A missing key or a value of another type gives nil.
+func (d markdownDocument) stringsOfKey(key string, split func(string) []string) []string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
-		out := []string{}
-		for item := range strings.SplitSeq(v, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				out = append(out, item)
-			}
-		}
-		return out
+		return split(v)
 	case []any:
 		out := []string{}
 		for _, item := range v {
 			if s, ok := item.(string); ok {
-				out = append(out, strings.TrimSpace(s))
+				out = append(out, s)
 			}
 		}
 		return out
@@ -90,28 +80,23 @@ func (d markdownDocument) commaListOfKey(key string) []string {
 	return nil
 }
 
-// wordListOfKey returns the names under a key: the texts in a YAML list, or the words of a text. It omits empty names and
-// numbers. A missing key gives nil.
-func (d markdownDocument) wordListOfKey(key string) []string {
-	var found []string
-	switch v := d.frontMatter[key].(type) {
-	case string:
-		found = strings.Fields(v)
-	case []any:
-		for _, item := range v {
-			if s, ok := item.(string); ok && strings.TrimSpace(s) != "" {
-				found = append(found, s)
-			}
-		}
+// commaListOfKey returns the strings of a YAML list, or the parts of a string, split at commas. It omits empty ones.
+func (d markdownDocument) commaListOfKey(key string) []string {
+	list := d.stringsOfKey(key, func(s string) []string { return strings.Split(s, ",") })
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
 	}
-	return slices.DeleteFunc(found, func(name string) bool { return strings.Trim(name, "0123456789") == "" })
+	return slices.DeleteFunc(list, func(item string) bool { return item == "" })
 }
 
+// wordListOfKey returns the strings of a YAML list, or the words of a string. It omits empty ones and numbers.
+func (d markdownDocument) wordListOfKey(key string) []string {
+	return slices.DeleteFunc(d.stringsOfKey(key, strings.Fields), func(name string) bool { return strings.Trim(name, "0123456789 ") == "" })
+}
+
+// numberOfKey returns the number under a key, or 0.
 func (d markdownDocument) numberOfKey(key string) int {
-	n, err := strconv.Atoi(d.textOfKey(key))
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(d.textOfKey(key))
 	return n
 }
 
@@ -130,10 +115,7 @@ func (d markdownDocument) frontMatterObjectJSON(key string) json.RawMessage {
 	if !ok {
 		return nil
 	}
-	raw, err := json.Marshal(table)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(table)
 	return raw
 }
 

@@ -164,7 +164,9 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 		Servers: readPluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
 	})
 	l.pluginDir, l.namePrefix = dir, m.Name+":"
-	l.readFolders(tree, dir, pluginSource)
+	for _, folder := range customizationFolders {
+		l.readFolder(tree, folder, dir, pluginSource)
+	}
 	l.pluginDir, l.namePrefix = "", ""
 }
 

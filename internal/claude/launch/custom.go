@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/flags"
@@ -39,7 +40,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	}
 	if r.plan.Settings.HasSource("project") && !f.Bare {
 		o.AddedDirs = r.addDirFlagPaths()
-		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), ".claude")
+		o.ProjectDirs, o.MainWorktreeDir = dotClaudeDirsUpToRepositoryOrHome(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), r.plan.Home)
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {
 		o.Plugins = append(o.Plugins, r.plan.AbsFromStartDir(dir))
@@ -53,6 +54,24 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		r.plan.warn(w)
 	}
 	return r.applySessionAgent()
+}
+
+// dotClaudeDirsUpToRepositoryOrHome returns the .claude directories of dir and its parents, the nearest one first (observed with
+// 2.1.330). The last one is that of the repository's top or of the directory below home. In a linked git worktree, main is that
+// of the main worktree.
+func dotClaudeDirsUpToRepositoryOrHome(dir, home string) (dirs []string, main string) {
+	top := gitworktree.NearestDirectoryWithDotGit(dir)
+	for dir != home {
+		dirs = append(dirs, filepath.Join(dir, ".claude"))
+		if dir == top || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	if main = gitworktree.MainTopOfLinkedWorktree(top); main != "" && dir == top && top != home {
+		return dirs, filepath.Join(main, ".claude")
+	}
+	return dirs, ""
 }
 
 // FileTreeBelowDir returns the files below dir. Agents, commands and plugins are read through it.

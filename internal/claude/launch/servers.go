@@ -38,8 +38,8 @@ func (r *planResolver) resolveServers() error {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, ValuesOnly: r.flags.StrictMCPConfig || r.flags.Bare, Scopes: r.userAndLocalServers(),
-		NoProject: !r.plan.Settings.HasSource("project"), DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
+		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, Scopes: r.serverScopes(),
+		DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return process.Verbatimf("Error: %v", broken)
@@ -64,12 +64,12 @@ func (r *planResolver) resolveServers() error {
 	return nil
 }
 
-// userAndLocalServers returns the servers of user and local scope that a run starts.
-func (r *planResolver) userAndLocalServers() []mcp.Scope {
+// serverScopes returns the scopes whose servers a run starts.
+func (r *planResolver) serverScopes() []mcp.Scope {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}
-	all, err := r.plan.Store.UserAndLocalScopes()
+	all, err := r.plan.Store.Scopes()
 	if err != nil {
 		r.plan.warn("MCP servers of user and local scope are ignored: " + err.Error())
 	}
@@ -172,7 +172,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	if err != nil {
 		return nil
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: p.CWD, Environ: p.Environ, ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: p.CWD, Environ: p.Environ})
 	if err != nil {
 		return nil
 	}

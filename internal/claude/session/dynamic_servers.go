@@ -112,7 +112,7 @@ func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.
 	if err != nil {
 		return mcp.ServerChange{}, err
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: v.plan.Client.CWD, Environ: v.plan.Client.Environ, ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: v.plan.Client.CWD, Environ: v.plan.Client.Environ})
 	if err != nil {
 		return mcp.ServerChange{}, err
 	}

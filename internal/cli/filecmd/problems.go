@@ -142,7 +142,7 @@ func (o CheckOptions) serverProblems(scenario, server string, entry map[string]a
 	if err != nil {
 		return nil
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: filepath.Dir(scenario), Environ: o.Environ, ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: filepath.Dir(scenario), Environ: o.Environ})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -194,7 +194,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.Dir, path)
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ, ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return jsonErrorOrDetails(name, index, broken.Details)
 	}

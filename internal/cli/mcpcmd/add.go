@@ -207,7 +207,7 @@ func entryDefect(entry object, parseError error) string {
 
 func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ})
 	if err != nil {
 		return err
 	}

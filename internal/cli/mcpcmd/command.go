@@ -42,17 +42,18 @@ type Terminal interface {
 }
 
 func (o *Options) configuredServers() (mcp.Config, error) {
-	return o.loadConfig(nil, mcp.ConfigOptions{})
+	return o.loadConfig(nil, false)
 }
 
-// loadConfig reads the configuration; values are additional --mcp-config values.
-func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
-	scopes, err := o.Store.UserAndLocalScopes()
-	if err != nil && !c.ValuesOnly {
-		return mcp.Config{}, err
+// loadConfig reads the configuration; values are additional --mcp-config values. If strict is true, only these are used.
+func (o *Options) loadConfig(values []string, strict bool) (mcp.Config, error) {
+	c := mcp.ConfigOptions{Values: values, CWD: o.Store.CWD, Environ: o.Client.Environ, Disabled: o.Store.DisabledServers(), DisabledProject: o.DisabledProject}
+	if !strict {
+		var err error
+		if c.Scopes, err = o.Store.Scopes(); err != nil {
+			return mcp.Config{}, err
+		}
 	}
-	c.Disabled = o.Store.DisabledServers()
-	c.Values, c.CWD, c.Environ, c.Scopes, c.DisabledProject = values, o.Store.CWD, o.Client.Environ, scopes, o.DisabledProject
 	return mcp.LoadConfigs(c)
 }
 
@@ -116,20 +117,18 @@ type Store struct {
 	CWD  string // absolute
 }
 
-// UserAndLocalScopes returns the entries of user and local scope. It is for mcp.LoadConfigs, which reads the entries of project
-// scope itself. A missing file has no entries; a file that cannot be read is an error.
-func (s Store) UserAndLocalScopes() ([]mcp.Scope, error) {
+// Scopes returns the scopes for mcp.LoadConfigs, which reads the entries of project scope itself. A missing file has no
+// entries. If the file cannot be read, Scopes returns an error and the project scope.
+func (s Store) Scopes() ([]mcp.Scope, error) {
 	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
-		return nil, err
+		return []mcp.Scope{{Source: scopeProject}}, err
 	}
-	var scopes []mcp.Scope
-	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw := doc.At(s.scopeServersKeyPath(scope)...); raw != nil {
-			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
-		}
-	}
-	return scopes, nil
+	return []mcp.Scope{
+		{Source: scopeUser, Servers: doc.At(s.scopeServersKeyPath(scopeUser)...)},
+		{Source: scopeProject},
+		{Source: scopeLocal, Servers: doc.At(s.scopeServersKeyPath(scopeLocal)...)},
+	}, nil
 }
 
 // Approves reports whether the user has approved a server of .mcp.json.

@@ -98,7 +98,7 @@ func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...stri
 	if f.Protocol != "" && !slices.Contains(negotiationChoices(), f.Protocol) {
 		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationChoices(), ", "))
 	}
-	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
+	config, err := o.loadConfig(f.MCPConfig, f.Strict)
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return nil, nil, process.Verbatimf("Error: %v", broken)
 	}

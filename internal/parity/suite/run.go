@@ -26,7 +26,7 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 		return false
 	}
 	errs := &bytes.Buffer{} // read only after Stop, when all writers have finished
-	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.path("cwd")}, Stderr: errs, Grace: time.Millisecond})
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.path("cwd", p.Case.Subdirectory)}, Stderr: errs, Grace: time.Millisecond})
 	if err != nil {
 		p.addProblem("start", err.Error())
 		return false
