@@ -11,10 +11,12 @@ import (
 	_ "image/jpeg"
 	_ "image/png"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -44,6 +46,9 @@ func Read(f *SeenFileTracker) tool.Tool {
 }
 
 func refuseBinaryOrDeviceFile(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
+	if text := pagesProblem(in.Pages); text != "" {
+		return new(tool.Refuse("%s", text))
+	}
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
@@ -53,6 +58,28 @@ func refuseBinaryOrDeviceFile(_ context.Context, f *SeenFileTracker, in readInpu
 		return new(tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path))
 	}
 	return nil
+}
+
+// pagesProblem returns what is wrong with the parameter pages, which applies to PDF files; empty means nothing.
+func pagesProblem(pages string) string {
+	const most = 20
+	first, last, isRange := strings.Cut(pages, "-")
+	from, err := strconv.ParseUint(strings.TrimSpace(first), 10, 32)
+	to := from
+	if last = strings.TrimSpace(last); isRange && last == "" {
+		to = math.MaxUint64
+	} else if isRange && err == nil {
+		to, err = strconv.ParseUint(last, 10, 32)
+	}
+	switch {
+	case pages == "":
+		return ""
+	case err != nil || from == 0 || to < from:
+		return `Invalid pages parameter: "` + pages + `". Give one page ("3") or one range ("1-5"), not a list. To read several pages or ranges, read each one separately. Pages are 1-indexed.`
+	case to-from >= most:
+		return `Page range "` + pages + `" exceeds maximum of ` + strconv.Itoa(most) + " pages per request. Please use a smaller range."
+	}
+	return ""
 }
 
 // specialFilePathPattern matches paths of files that never end, wait for input, or contain secrets.
@@ -89,6 +116,11 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 		}
 		return r
 	case ".pdf":
+		if len(data) == 0 {
+			return tool.Fail("PDF file is empty: %s", path)
+		} else if in.Pages != "" { // like the real CLI without this program
+			return tool.Fail("pdftoppm is not installed. Install poppler-utils (e.g. `brew install poppler` or `apt-get install poppler-utils`) to enable PDF page rendering.")
+		}
 		if !bytes.HasPrefix(data, []byte("%PDF-")) {
 			return tool.Fail("File is not a valid PDF (missing %%PDF- header): %s", path)
 		}
