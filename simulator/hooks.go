@@ -155,12 +155,6 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 	return out, cmp.Or(p.out.errorIfConsumerStopped(), ctx.Err())
 }
 
-func (p *turnHooks) runHooksIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
-	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
-		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
-	}
-}
-
 // runMessageDisplayHooks runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
 // the original. The turn and message ids of this event occur in no other event.
 func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (displayedText *string, err error) {
@@ -359,6 +353,9 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 		return s, &turnEndError{crashReason: out.CrashError}
 	case hasHookRefusedPrompt(out):
 		s.noticesAfterInit, s.refusalTurnEnd = out.Notices, turnEndWithoutModelRequest(strings.Join(out.Texts, "\n"))
+		if x != nil && !out.Block {
+			s.refusalTurnEnd.localCommand = "custom"
+		}
 		p.emitEventsOfRefusedPrompt(out, out.Block)
 		return s, nil
 	case x != nil:

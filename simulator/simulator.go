@@ -83,10 +83,8 @@ func (t *retainedMessages) recordEvent(ev protocol.Event) {
 }
 
 func (t *retainedMessages) lastRetainedMessageUUID() string {
-	for _, part := range [][]string{t.prompts, t.lastRound} {
-		if len(part) > 0 {
-			return part[len(part)-1]
-		}
+	if all := slices.Concat(t.lastRound, t.prompts); len(all) > 0 {
+		return all[len(all)-1]
 	}
 	return ""
 }

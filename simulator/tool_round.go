@@ -253,15 +253,18 @@ func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCal
 func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
 	res := r.result
 	d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
-	d.out.assignIDsAndEmitAll(res.EventsBefore)
-	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
-	if res.Stop != nil && res.Stop.Deferred != nil {
-		return
+	isHookMessage := func(ev protocol.Event) bool { e, is := ev.(*protocol.System); return is && e.Text("level") == "notice" }
+	notices := slices.IndexFunc(res.EventsBefore, isHookMessage) // they follow permission_denied
+	if notices < 0 {
+		notices = len(res.EventsBefore)
 	}
-	if no := res.Denied; no != nil {
+	d.out.assignIDsAndEmitAll(res.EventsBefore[:notices])
+	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
+	if no := res.Denied; no != nil && (res.Stop == nil || res.Stop.Deferred == nil) {
 		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
 		d.out.emit(no)
 	}
+	d.out.assignIDsAndEmitAll(res.EventsBefore[notices:])
 }
 
 func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCall) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -68,8 +69,8 @@ func (t *turn) run(ctx context.Context) error {
 		t.out.emit(t.hookCrashResult(end.crashReason))
 		return &CrashError{ExitCode: 1}
 	}
-	if ctx.Err() == nil && end.apiFailure != nil {
-		t.hooks.runHooksIgnoringOutcome(ctx, end.apiFailure.hookInput)
+	if failure, hooks := end.apiFailure, t.sim.options.Hooks; ctx.Err() == nil && failure != nil && hooks != nil {
+		hooks.Run(ctx, hook.Input{Base: t.hooks.hookBase(failure.hookInput), Event: failure.hookInput})
 	}
 	if ctx.Err() == nil {
 		t.background.waitForAgentsBeforeResult(ctx)

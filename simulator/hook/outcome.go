@@ -71,8 +71,8 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 	for i := range answers {
 		a := &answers[i]
 		o.addCompactionHookReport(c, a)
-		if text := strings.TrimSpace(a.stderr); c.event == "SessionEnd" && text != "" && a.exitCode != nil && *a.exitCode != 0 { // no event can show the failure
-			o.Notices = append(o.Notices, &protocol.VerbatimOutput{Stderr: "SessionEnd hook [" + a.entry.config.Command + "] failed: " + text + "\n"})
+		if c.event == "SessionEnd" && strings.TrimSpace(a.stderr) != "" && a.exitCode != nil && *a.exitCode != 0 { // no event can show the failure
+			o.Notices = append(o.Notices, &protocol.VerbatimOutput{Stderr: "SessionEnd hook [" + a.entry.config.Command + "] failed: " + a.stderr + "\n"})
 		}
 		reason, bare, refused := a.refusalReason(c)
 		switch {

@@ -34,7 +34,7 @@ func parseJSONObjectText(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput parses a hook's output object. Empty text and null count as an empty object. Errors are the real CLI's.
+// parseOutput parses a hook's output object; empty text and null count as an empty one. The output precedes a [wrongHookEventNameError].
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]json.RawMessage
 	raw = bytes.TrimSpace(raw)
@@ -62,7 +62,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if err := json.Indent(&full, raw, "", "  "); err != nil {
 		return protocol.HookOutput{}, err
 	}
-	return protocol.HookOutput{}, &wrongHookEventNameError{event, out.Specific.HookEventName, full.String()}
+	return out, &wrongHookEventNameError{event, out.Specific.HookEventName, full.String()}
 }
 
 // A schema describes the keys of an object, in the order in which they are checked. A key is followed
@@ -306,6 +306,9 @@ func (a *hookResult) interpretSuccessfulOutput(event string) {
 		return
 	}
 	out, err := parseOutput(event, object)
+	if _, isForOtherEvent := errors.AsType[*wrongHookEventNameError](err); isForOtherEvent && out.Decision == "block" {
+		out.Specific, err = &protocol.HookSpecificOutput{SuppressOriginalPrompt: true}, nil // only the refusal counts
+	}
 	if err != nil {
 		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseInvalidOutput
 		a.stderr = invalidOutputMessage(object, err)

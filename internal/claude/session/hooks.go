@@ -40,7 +40,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
-		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentVariableValue(plan.Version, "harness")}, messagingSocketAndTokenVariables(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentVariableValue(plan.Version, "harness")}, variablesOfHooksAndCommands(plan, id, p.records.transcript.Path())), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.Covers,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 		HTTPLimits: plan.Settings.HTTPHooks,

@@ -24,10 +24,7 @@ func commandEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) 
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
-	env = append(env, messagingSocketAndTokenVariables(plan, sessionID)...)
-	if plan.TaskTemp != "" {
-		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionDirBelowTaskTemp(plan, transcriptPath, sessionID), "started"))
-	}
+	env = append(env, variablesOfHooksAndCommands(plan, sessionID, transcriptPath)...)
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
 	}
@@ -52,15 +49,17 @@ func RealCLIMessagingSocketPath(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// messagingSocketAndTokenVariables returns the environment variables that tell hooks and commands
+// variablesOfHooksAndCommands returns the environment variables that tell hooks and commands a directory for notes, and
 // the session's socket and token (observed with 2.1.330).
-func messagingSocketAndTokenVariables(plan launch.Plan, sessionID string) []string {
-	socket := RealCLIMessagingSocketPath(plan)
-	if socket == "" {
-		return nil
+func variablesOfHooksAndCommands(plan launch.Plan, sessionID, transcriptPath string) (environ []string) {
+	if plan.TaskTemp != "" {
+		environ = append(environ, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionDirBelowTaskTemp(plan, transcriptPath, sessionID), "started"))
 	}
-	token := sha256.Sum256([]byte(sessionID))
-	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
+	if socket := RealCLIMessagingSocketPath(plan); socket != "" {
+		token := sha256.Sum256([]byte(sessionID))
+		environ = append(environ, "CLAUDE_CODE_MESSAGING_SOCKET="+socket, "CLAUDE_CODE_MESSAGING_TOKEN="+hex.EncodeToString(token[:16]))
+	}
+	return environ
 }
 
 func sessionDirBelowTaskTemp(plan launch.Plan, transcriptPath, sessionID string) string {
