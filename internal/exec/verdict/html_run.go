@@ -133,34 +133,31 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 }
 
 func (r *htmlPageRun) addStart(s *journal.Start) {
-	r.addFactUnlessEmptyOrKnown("command", commandLine(s.Argv))
-	r.addFactUnlessEmptyOrKnown("directory", s.CWD)
-	r.addFactUnlessEmptyOrKnown("started by", s.Parent)
-	r.addFactUnlessEmptyOrKnown("fault", s.Fault)
-	r.addFactUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
-	r.addFactUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
+	r.addFactsUnlessEmptyOrKnown("command", commandLine(s.Argv), "directory", s.CWD, "started by", s.Parent, "fault", s.Fault)
+	r.addFactsUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
+	r.addFactsUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
 	r.appendEvent(&pageEvent{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
 }
 
 func (r *htmlPageRun) addFactsOfSessionSetup(sessionSetup *journal.Run) {
-	r.addFactUnlessEmptyOrKnown("command", commandLine(sessionSetup.Argv))
-	r.addFactUnlessEmptyOrKnown("scenario", cmp.Or(sessionSetup.ScenarioFile, sessionSetup.Scenario))
-	r.addFactUnlessEmptyOrKnown("model", sessionSetup.Model)
-	r.addFactUnlessEmptyOrKnown("permission mode", sessionSetup.PermissionMode)
-	r.addFactUnlessEmptyOrKnown("MCP servers", strings.Join(sessionSetup.MCPServers, ", "))
-	r.addFactUnlessEmptyOrKnown("settings", strings.Join(sessionSetup.Settings, ", "))
+	r.addFactsUnlessEmptyOrKnown("command", commandLine(sessionSetup.Argv), "scenario", cmp.Or(sessionSetup.ScenarioFile, sessionSetup.Scenario))
+	r.addFactsUnlessEmptyOrKnown("model", sessionSetup.Model, "permission mode", sessionSetup.PermissionMode)
+	r.addFactsUnlessEmptyOrKnown("MCP servers", strings.Join(sessionSetup.MCPServers, ", "), "settings", strings.Join(sessionSetup.Settings, ", "))
 	if sessionSetup.SystemPrompt != nil {
-		r.addFactUnlessEmptyOrKnown("system prompt", *sessionSetup.SystemPrompt)
+		r.addFactsUnlessEmptyOrKnown("system prompt", *sessionSetup.SystemPrompt)
 	}
 	if sessionSetup.AppendPrompt != nil {
-		r.addFactUnlessEmptyOrKnown("appended system prompt", *sessionSetup.AppendPrompt)
+		r.addFactsUnlessEmptyOrKnown("appended system prompt", *sessionSetup.AppendPrompt)
 	}
 }
 
-func (r *htmlPageRun) addFactUnlessEmptyOrKnown(name, text string) {
-	f := runFact{Name: name, Text: truncateTextForHTMLPage(text)}
-	if text != "" && !slices.Contains(r.Facts, f) {
-		r.Facts = append(r.Facts, f)
+// addFactsUnlessEmptyOrKnown adds facts; each name is followed by its text.
+func (r *htmlPageRun) addFactsUnlessEmptyOrKnown(namesAndTexts ...string) {
+	for pair := range slices.Chunk(namesAndTexts, 2) {
+		f := runFact{Name: pair[0], Text: truncateTextForHTMLPage(pair[1])}
+		if pair[1] != "" && !slices.Contains(r.Facts, f) {
+			r.Facts = append(r.Facts, f)
+		}
 	}
 }
 
@@ -178,8 +175,7 @@ func (r *htmlPageRun) addOutput(o *journal.Output) {
 func (r *htmlPageRun) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
 	e := r.appendEvent(&pageEvent{Kind: "process", Title: r.Outcome, AtMS: at, Status: errorOrOKStatus(x.Code != 0)})
-	e.addPart("refused", x.Rejection)
-	e.addPart("duration", formatMilliseconds(x.MS))
+	e.addParts("refused", x.Rejection, "duration", formatMilliseconds(x.MS))
 }
 
 // addEventsOfModelMessage adds an event for each block of a message. A tool call gets its result later.
@@ -194,7 +190,7 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 	tokens := fmt.Sprintf("%d in, %d out", message.InputTokens, message.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.ensureCallEvent(b.ID, b.Name, atMS).addPart("input", formatJSONOrText(b.Input))
+			r.ensureCallEvent(b.ID, b.Name, atMS).addParts("input", formatJSONOrText(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
@@ -202,12 +198,8 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
-		e.addPart("error", message.Error)
-		e.addPart("text", text)
-		e.addPart("model", message.Model)
-		e.addPart("tokens", tokens)
-		e.addPart("stop reason", message.StopReason)
-		e.addPart("sub-agent of call", message.Agent)
+		e.addParts("error", message.Error, "text", text, "model", message.Model, "tokens", tokens, "stop reason", message.StopReason)
+		e.addParts("sub-agent of call", message.Agent)
 	}
 }
 
@@ -225,21 +217,20 @@ func (r *htmlPageRun) addToolCallEntry(entry journal.Entry, at float64) {
 	case entry.Permission != nil:
 		p := entry.Permission
 		e := r.ensureCallEvent(p.ToolUseID, p.Tool, at)
-		e.addPart("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
+		e.addParts("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
 		if p.Decision == "reject" {
 			e.Status = "denied"
 		}
 	case entry.Breakpoint != nil:
 		b := entry.Breakpoint
 		e := r.ensureCallEvent(b.ToolUseID, b.Tool, at)
-		e.addPart("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint)
-		e.addPart("input from the breakpoint", formatJSONOrText(b.Input))
-		e.addPart("replaced by", b.Replacement)
+		e.addParts("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint, "input from the breakpoint", formatJSONOrText(b.Input))
+		e.addParts("replaced by", b.Replacement)
 	case entry.MCPCall != nil:
 		c := entry.MCPCall
 		e := r.ensureCallEvent(c.ToolUseID, c.Tool, at)
-		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
-		e.addPart("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
+		e.addParts("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
+		e.addParts("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
 	case entry.Tool != nil:
 		r.completeToolCallEventWithResult(entry.Tool, at)
 	}
@@ -254,14 +245,12 @@ func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool
 	if e.Status != "denied" {
 		e.Status = errorOrOKStatus(executedTool.IsError)
 	}
-	e.addPart("server", executedTool.Server)
-	e.addPart("ran with", formatJSONOrText(executedTool.RanWith))
-	e.addPart("result", executedTool.Result)
+	e.addParts("server", executedTool.Server, "ran with", formatJSONOrText(executedTool.RanWith), "result", executedTool.Result)
 	if !executedTool.Executed {
-		e.addPart("executed", "no")
+		e.addParts("executed", "no")
 	}
 	if executedTool.Unknown {
-		e.addPart("unknown", "no tool of this name exists in this run")
+		e.addParts("unknown", "no tool of this name exists in this run")
 	}
 }
 
@@ -276,8 +265,7 @@ func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
 			kind = "context"
 		}
 		e := r.appendEvent(&pageEvent{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})
-		e.addPart("prompt", p.Prompt)
-		e.addPart("blocks", formatJSONOrText(p.Blocks))
+		e.addParts("prompt", p.Prompt, "blocks", formatJSONOrText(p.Blocks))
 	case entry.Match != nil:
 		r.addMatch(entry.Match, at)
 	case entry.Result != nil:
@@ -285,13 +273,13 @@ func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
 		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "not reached: " + u.Text, AtMS: at, Status: "error", File: u.File, Line: u.Line})
-		e.addPart("scenario", r.files.ruleSource(u.File, u.Line))
+		e.addParts("scenario", r.files.ruleSource(u.File, u.Line))
 	case entry.Retry != nil:
 		r.appendEvent(&pageEvent{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
 	case entry.Warning != nil:
-		r.appendEvent(&pageEvent{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
+		r.appendEvent(&pageEvent{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addParts("text", entry.Warning.Text)
 	case entry.Context != nil:
-		r.appendEvent(&pageEvent{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
+		r.appendEvent(&pageEvent{Kind: "context", Title: "context for the model", AtMS: at}).addParts("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
 		r.appendEvent(&pageEvent{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: errorOrOKStatus(entry.Finding.Level == "error")})
 	case entry.Host != nil:
@@ -316,18 +304,17 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 		e = r.appendEvent(&pageEvent{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // cannot fail, because keys was read from JSON
-	e.addPart(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
+	e.addParts(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
 }
 
 func (r *htmlPageRun) addMatch(m *journal.Match, at float64) {
 	if m.Rule == "" {
 		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
-		e.addPart("prompt", m.Prompt)
-		e.addPart("nearest rules", strings.Join(m.Nearest, "\n"))
+		e.addParts("prompt", m.Prompt, "nearest rules", strings.Join(m.Nearest, "\n"))
 		return
 	}
 	e := r.appendEvent(&pageEvent{Kind: "rule", Title: m.Rule, AtMS: at, Status: "ok", File: m.File, Line: m.Line})
-	e.addPart("scenario", r.files.ruleSource(m.File, m.Line))
+	e.addParts("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
 func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
@@ -336,11 +323,9 @@ func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
 		text = cmp.Or(*x.Result, text)
 	}
 	e := r.appendEvent(&pageEvent{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
-	e.addPart("result", text)
-	e.addPart("turns", strconv.Itoa(x.NumTurns))
-	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
+	e.addParts("result", text, "turns", strconv.Itoa(x.NumTurns), "cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
 	for _, d := range x.PermissionDenials {
-		e.addPart("denied: "+d.ToolName, formatJSONOrText(d.ToolInput))
+		e.addParts("denied: "+d.ToolName, formatJSONOrText(d.ToolInput))
 	}
 }
 
@@ -349,25 +334,19 @@ func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
 	switch q := entry.Request; {
 	case q != nil:
 		e := r.appendEvent(&pageEvent{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
-		e.addPart("rule", cmp.Or(q.Rule, "none"))
-		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
-		e.addPart("prompt", q.Prompt)
-		e.addPart("history", strings.Join(q.Messages, ", "))
+		e.addParts("rule", cmp.Or(q.Rule, "none"), "scenario", r.files.ruleSource(q.File, q.Line), "prompt", q.Prompt)
+		e.addParts("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
-			e.addPart("call of "+c.Tool, formatJSONOrText(c.Input))
-			e.addPart("result of "+c.Tool, c.Result)
+			e.addParts("call of "+c.Tool, formatJSONOrText(c.Input), "result of "+c.Tool, c.Result)
 		}
-		e.addPart("status", strconv.Itoa(q.Status))
-		e.addPart("error", q.Error)
-		e.addPart("odd", strings.Join(q.Findings, "\n"))
+		e.addParts("status", strconv.Itoa(q.Status), "error", q.Error, "odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&pageEvent{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
+		r.appendEvent(&pageEvent{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addParts("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
 		e := r.appendEvent(&pageEvent{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
-		e.addPart("request", formatJSONOrText(x.Request))
-		e.addPart("response", formatJSONOrText(x.Response))
+		e.addParts("request", formatJSONOrText(x.Request), "response", formatJSONOrText(x.Response))
 	}
 }
 
@@ -381,9 +360,12 @@ func (r *htmlPageRun) completeFailureOutcomeAndOutput() {
 	r.Stdout, r.Stderr = strings.TrimRight(r.Stdout, "\n"), strings.TrimRight(r.Stderr, "\n")
 }
 
-func (e *pageEvent) addPart(name, text string) {
-	if strings.TrimSpace(text) != "" {
-		e.Parts = append(e.Parts, runFact{name, truncateTextForHTMLPage(text)})
+// addParts adds the parts that are not empty; each name is followed by its text.
+func (e *pageEvent) addParts(namesAndTexts ...string) {
+	for pair := range slices.Chunk(namesAndTexts, 2) {
+		if strings.TrimSpace(pair[1]) != "" {
+			e.Parts = append(e.Parts, runFact{pair[0], truncateTextForHTMLPage(pair[1])})
+		}
 	}
 }
 
