@@ -29,6 +29,9 @@ type HookEvent struct {
 	HasMatcher   bool   // a matcher selects which hooks run
 	// CanBlock is true if exit status 2 of a hook blocks an action or gives feedback. Otherwise, status 2 is an ordinary error.
 	CanBlock bool
+	// IgnoresMissingScript is true if status 2 does not block when only an error about a missing file was printed, and
+	// IgnoresMissingPluginScript if this applies only to hooks of plugins.
+	IgnoresMissingScript, IgnoresMissingPluginScript bool
 	// CanGuardPermissions is true if a hook for the event may protect permissions. Therefore the CLI ignores a whole
 	// settings file if a hook for the event is invalid.
 	CanGuardPermissions bool

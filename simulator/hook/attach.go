@@ -106,6 +106,9 @@ func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 }
 
 func (a *hookResult) nonBlockingErrorText() string {
+	if a.refusalReasonForUser != "" {
+		return a.refusalReasonForUser
+	}
 	if a.exitCode == nil || a.missingVerdictReason == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}

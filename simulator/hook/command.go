@@ -141,6 +141,10 @@ func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 	case code == 0 || hasObject && code != blockExitCode:
 		a.outcome = outcomeSuccess
 		a.interpretSuccessfulOutput(event)
+	case code == blockExitCode && isScriptMissing(event, e, a):
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed
+		a.refusalReasonForUser = fmt.Sprintf("Hook script appears to be missing — %q exited 2 with: %s. Treating as non-blocking. If this is a plugin hook, "+
+			"check the plugin install (run /plugin).", e.singleLineLabel(), strings.TrimSpace(a.stderr))
 	case code == blockExitCode:
 		a.outcome = outcomeError
 		if out, err := parseOutput(event, object); hasObject && err == nil {
@@ -161,6 +165,12 @@ func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 	default:
 		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed
 	}
+}
+
+func isScriptMissing(event string, e *hookEntry, a *hookResult) bool {
+	known, text := claudecode.HookEventNamed(event), strings.ToLower(a.stderr)
+	return (known.IgnoresMissingScript || known.IgnoresMissingPluginScript && e.plugin != "") && strings.TrimSpace(a.stdout) == "" &&
+		(strings.Contains(text, "no such file") || strings.Contains(text, "can't open"))
 }
 
 func commandLineOfHook(e *hookEntry) []string {
