@@ -73,7 +73,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
 func (k *localCommandRunner) refuseBlankPrompt(ctx context.Context) error {
-	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, false); err != nil {
+	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, slash.Outcome{}); err != nil {
 		return err
 	}
 	k.prompts.emitInit(ctx)
@@ -88,7 +88,7 @@ func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c sl
 	} else if !outcome.IsUnknown && outcome.Work == nil {
 		k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(cmp.Or(outcome.Name, c.Name))}
 	}
-	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, outcome.IsUnknown); err != nil {
+	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, outcome); err != nil {
 		return err
 	}
 	if outcome.Title != "" {

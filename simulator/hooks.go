@@ -165,14 +165,16 @@ func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (di
 	return out.Specific.DisplayContent, err
 }
 
-// runStartHooksAndAcceptLocalCommand begins the turn of a command that is answered without the model. isUnknownCommand is true if the
-// command is not available.
-func (p *turnHooks) runStartHooksAndAcceptLocalCommand(ctx context.Context, isUnknownCommand bool) error {
+// runStartHooksAndAcceptLocalCommand begins the turn of a command that is answered without the model.
+func (p *turnHooks) runStartHooksAndAcceptLocalCommand(ctx context.Context, outcome slash.Outcome) error {
 	if err := p.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
 		return err
 	}
 	prompt := p.prompts.localCommandAcceptedEvent()
-	prompt.UnknownCommand = isUnknownCommand
+	prompt.UnknownCommand = outcome.IsUnknown
+	if outcome.UsedTool != "" {
+		prompt.Expansion = &protocol.ExpandedCommand{UsedTool: outcome.UsedTool}
+	}
 	p.out.emit(prompt)
 	return nil
 }
@@ -396,7 +398,7 @@ func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command s
 	if expansion == nil {
 		p.out.emit(prompt)
 	} else {
-		prompt.Expansion = &protocol.ExpandedCommand{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
+		prompt.Expansion = &protocol.ExpandedCommand{Name: command.Name, Tools: expansion.Tools, UsedTool: expansion.UsedTool}
 		if expansion.Model != "" && expansion.Model != "inherit" {
 			prompt.Expansion.Model = p.sim.resolvedModelName() // the command has set it
 		}

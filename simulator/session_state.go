@@ -25,8 +25,7 @@ type SessionState struct {
 }
 
 // AddTimeOfDialog adds the time that a dialog of a terminal waited for the user. The duration of the turn does not include it.
-func (l *SessionState) AddTimeOfDialog(d time.Duration)  { l.asked.Add(int64(d)) }
-func (l *SessionState) takeTimeOfDialogs() time.Duration { return time.Duration(l.asked.Swap(0)) }
+func (l *SessionState) AddTimeOfDialog(d time.Duration) { l.asked.Add(int64(d)) }
 
 // Snapshot is the session state at one moment. Zero fields are unknown.
 type Snapshot struct {

@@ -291,7 +291,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
 		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
-	t.totals.fillResultAndAddTimesToSession(r, s.options.State.takeTimeOfDialogs())
+	t.totals.fillResultAndAddTimesToSession(r, time.Duration(s.options.State.asked.Swap(0)))
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptUUIDsFromHost()
 	if s.main.Prompts != nil {
 		*r.QueuedTurnCount = s.main.Prompts.CountWaitingUserPrompts()

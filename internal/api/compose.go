@@ -49,7 +49,8 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 	}
 	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
 	m.StopReason = cmp.Or(m.StopReason, scenarios.StopReason(m.Blocks))
-	if f.isThinkingDisplayOmitted() {
+	var thinking struct{ Display string }
+	if json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted" {
 		m.HideThinking()
 	}
 	return m
@@ -61,11 +62,6 @@ func estimateTokens(bytes int) int {
 		return 0
 	}
 	return scenarios.Tokens(bytes)
-}
-
-func (f *historyReplay) isThinkingDisplayOmitted() bool {
-	var thinking struct{ Display string }
-	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
 // adaptScriptedCallToRequest completes a scripted call for this request. It sets the name under which the request offers the

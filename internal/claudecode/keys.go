@@ -149,6 +149,7 @@ type BetaHeaderConditions struct {
 	CanThink        bool   // the model may think
 	EffortPerTurn   bool   // the effort can change from turn to turn
 	SystemReminders bool   // reminders are separate messages
+	Bare            bool   // --bare
 	HasToolSearch   bool   // the model finds some tools only with ToolSearch
 	HasEffort       bool   // the model has effort levels
 	ThinkingUpdates bool   // thinking is reported while it is written
@@ -197,7 +198,7 @@ func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 	}{
 		{p.UsesDefaultURL(), "prompt-caching-scope-2026-01-05"},
 		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
-		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
+		{f.SystemReminders && !f.Bare && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
 		{p.UsesDefaultURL() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
 		{f.MillionTokens, "context-1m-2025-08-07"},
 		{true, betaTokenCount},

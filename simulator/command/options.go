@@ -85,7 +85,7 @@ type customCommand struct {
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
-		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
+		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: slash.UsedTool(c.definition.Body)}, nil
 	}
 	if c.definition.RunsInAgent {
 		result := "custom"
@@ -97,7 +97,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)
 	}
-	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, RunsShell: slash.RunsShell(c.definition.Body)}
+	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.UsedTool(c.definition.Body)}
 	if c.definition.Model != "" {
 		x.Model = c.options.Models.ResolveModelName(c.definition.Model)
 	}

@@ -221,7 +221,7 @@ func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outc
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
 	}
-	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
+	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp", UsedTool: call.Name}
 }
 
 // promptText lets the server evaluate the prompt. Words become arguments in order. Quotes have no meaning, and words without

@@ -57,10 +57,10 @@ type HostCommandRan struct {
 
 // ExpandedCommand describes a command or skill whose text was added to the conversation.
 type ExpandedCommand struct {
-	Name      string
-	Tools     []string // permission rules that the command grants
-	Model     string   // model that the command sets; empty means none
-	RunsShell bool     // the text contains the output of shell commands
+	Name     string
+	Tools    []string // permission rules that the command grants
+	Model    string   // model that the command sets; empty means none
+	UsedTool string   // tool that counts as used because of the command: Bash, or the prompt of a server; empty means none
 }
 
 // PromptAbsorbed means that a prompt that arrived during the turn became part of the turn.

@@ -86,8 +86,10 @@ var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// RunsShell reports whether a command with this body runs shell commands.
-func RunsShell(body string) bool { return shellCommandPattern().MatchString(body) }
+// UsedTool returns "Bash" if a command with this body runs shell commands, otherwise "".
+func UsedTool(body string) string {
+	return map[bool]string{true: "Bash"}[shellCommandPattern().MatchString(body)]
+}
 
 // FillWithShell replaces placeholders in body with arguments: $ARGUMENTS with all of them, and $0, $1, … or
 // $ARGUMENTS[0], $ARGUMENTS[1], … with single ones. With names, $name is replaced with the argument at the position of

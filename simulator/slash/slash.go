@@ -59,7 +59,7 @@ type Expansion struct {
 	// empty means those of the session.
 	Tools         []string
 	Model, Effort string
-	RunsShell     bool // the text contains the output of shell commands
+	UsedTool      string // as in [protocol.ExpandedCommand]
 }
 
 // LocalCommandTags returns the text with which transcripts record the prompt of a command that runs without the model. name is
@@ -76,7 +76,8 @@ type Outcome struct {
 	Name string
 	// IsUnknown is true if the command is not available here. The result event then contains no command name.
 	IsUnknown bool
-	IsPrompt  bool // the transcript records the command as an ordinary prompt, without its arguments
+	UsedTool  string // as in [protocol.ExpandedCommand]
+	IsPrompt  bool   // the transcript records the command as an ordinary prompt, without its arguments
 	// Title is the new name of the session; empty means that the session keeps its name.
 	Title string
 	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event

@@ -124,14 +124,18 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	if err := a.write(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
-	var hooks []any
+	var lines []any
 	for _, ev := range ev.StartHooks {
 		if added, ok := ev.(*protocol.AttachmentAdded); ok {
 			added.AgentID = id
-			hooks = append(hooks, a.conversation.addedAttachmentLine(added))
+			lines = append(lines, a.conversation.addedAttachmentLine(added))
 		}
 	}
-	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(hooks, a.attachments.firstAttachmentsOfSubagent(id)...)...)
+	now := a.attachments.currentSessionContextOf(id)
+	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Deferred: now.Deferred}, false)...)
+	lines = append(lines, a.attachments.environmentAttachments(id, now)...)
+	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Skills: now.Skills}, false)...)
+	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(lines, a.attachments.contextDateAndGitAttributionLines(id)...)...)
 }
 
 func (a *agentTranscripts) writeMetaFile(id string) error {

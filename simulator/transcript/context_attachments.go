@@ -20,11 +20,13 @@ type contextAttachmentWriter struct {
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
 	promptNotSent      bool       // the last prompt had shouldQuery: false; the request of the next prompt will contain it
+	attributionPending bool       // the next request has the texts for commits of another model
 	remainingWritten   bool       // the transcript already has the reminders of the limits for the next request
 	planMode           bool       // the last attachment about plan mode says that it is active
 	autoMode           attachment // the last attachment about a mode without approvals; nil means that none is active
 	listedSkills       []string   // skills that attachments of the main conversation list
 	describedModel     string     // model that the last attachment describes; empty means none
+	describedStyle     string     // output style that the last attachment describes; empty means the default
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
@@ -61,6 +63,13 @@ func (l *contextAttachmentWriter) currentSessionContextOf(agentID string) Sessio
 func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 	now, terminal := l.currentSessionContextOf(""), l.conversation.options.Machine.IsTerminal
 	var lines []any
+	if l.conversation.options.Machine.IsBare {
+		l.contextPending = !l.contextWritten
+		return nil
+	}
+	if l.environmentWritten {
+		lines = l.outputStyleLines("", now)
+	}
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
@@ -68,16 +77,33 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeStartLines("", now)...)
 		l.autoMode = now.autoMode()
-	case terminal && l.describedModel != "" && l.describedModel != now.Model:
-		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
+	case l.describedModel != "" && l.describedModel != now.Model:
+		lines = append(lines, l.modelIdentityLine("", now))
+		if l.attributionPending = !terminal; terminal {
+			lines = append(lines, l.commitAndPullRequestAttributionLines("")...)
+		}
 	}
 	isListed := func(skill Listing) bool { return slices.Contains(l.listedSkills, skill.Name) }
 	if late := slices.DeleteFunc(slices.Clone(now.Skills), isListed); l.listedSkills != nil && len(late) > 0 {
 		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
 	}
-	lines = append(lines, l.remainingLimitLines("", now.Remaining)...)
 	l.remainingWritten = true
-	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeChangeLines(now)...)...)
+	lines = append(append(lines, l.takeMemoryLines()...), l.modeChangeLines(now)...)
+	return l.lines.write(append(lines, l.remindersOfEachRequest("", now.Remaining)...)...)
+}
+
+// outputStyleLines returns the attachment with the instructions of the output style, if the style has changed.
+func (l *contextAttachmentWriter) outputStyleLines(agentID string, now SessionContext) []any {
+	if agentID != "" || now.OutputStyle == l.describedStyle {
+		return nil
+	}
+	var style any
+	text := "The output style is the default again."
+	if l.describedStyle = now.OutputStyle; now.OutputStyle != "" {
+		style = attachment{}.with("name", now.OutputStyle, "prompt", now.StyleInstructions)
+		text = "# Output Style: " + now.OutputStyle + "\n" + now.StyleInstructions
+	}
+	return []any{l.conversation.reminderLine("", newAttachment("output_style_instructions", "style", style), text)}
 }
 
 func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
@@ -111,16 +137,19 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	if !l.contextPending || l.promptNotSent || l.conversation.resumed && l.conversation.promptID == "" { // no prompt yet: /compact
 		return nil
 	}
-	l.contextPending, l.contextWritten = false, true
 	var lines []any
+	l.contextPending, l.contextWritten = false, !l.conversation.options.Machine.IsBare
 	if !l.conversation.resumed && !l.conversation.isFirstConversationInTerminal() {
 		lines = append(lines, l.conversation.atisLatchLine())
 	}
-	return l.lines.write(append(lines, l.contextDateAndGitAttributionLines("")...)...)
+	if l.contextWritten { // otherwise, the lines follow the first request
+		lines = append(lines, l.contextDateAndGitAttributionLines("")...)
+	}
+	return l.lines.write(lines...)
 }
 
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
-	l.environmentWritten = true
+	l.environmentWritten, l.describedStyle = true, ""
 	now := l.currentSessionContextOf("")
 	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
 }
@@ -157,8 +186,8 @@ func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.A
 	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)
 }
 
-// remainingLimitLines returns the reminders of the tokens and the money that the model may still spend.
-func (l *contextAttachmentWriter) remainingLimitLines(agentID string, left protocol.RemainingLimits) (lines []any) {
+// remindersOfEachRequest returns the reminders of the tokens and the money that the model may still spend, and of the output style.
+func (l *contextAttachmentWriter) remindersOfEachRequest(agentID string, left protocol.RemainingLimits) (lines []any) {
 	if left.Tokens > 0 {
 		text := "<total_tokens>" + strconv.Itoa(left.Tokens) + " tokens left</total_tokens>"
 		lines = append(lines, l.conversation.reminderLine(agentID, newAttachment("total_tokens_reminder", "text", text), text))
@@ -169,15 +198,10 @@ func (l *contextAttachmentWriter) remainingLimitLines(agentID string, left proto
 		text := "USD budget: $" + protocol.FormatNumber(left.SpentUSD) + "/$" + protocol.FormatNumber(left.BudgetUSD) + "; $" + protocol.FormatNumber(remaining) + " remaining"
 		lines = append(lines, l.conversation.reminderLine(agentID, budget, text))
 	}
+	if agentID == "" && l.describedStyle != "" {
+		lines = append(lines, l.conversation.reminderLine("", newAttachment("output_style", "style", l.describedStyle), "The output style is "+l.describedStyle+"."))
+	}
 	return lines
-}
-
-func (l *contextAttachmentWriter) firstAttachmentsOfSubagent(agentID string) []any {
-	now := l.currentSessionContextOf(agentID)
-	lists := l.toolAgentAndSkillListings(agentID, SessionContext{Deferred: now.Deferred}, false)
-	lists = append(lists, l.environmentAttachments(agentID, now)...)
-	lists = append(lists, l.toolAgentAndSkillListings(agentID, SessionContext{Skills: now.Skills}, false)...)
-	return append(lists, l.contextDateAndGitAttributionLines(agentID)...)
 }
 
 func (l *contextAttachmentWriter) environmentAttachments(agentID string, now SessionContext) []any {
@@ -186,11 +210,11 @@ func (l *contextAttachmentWriter) environmentAttachments(agentID string, now Ses
 	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentWorktree(agentID) != "" {
 		dirs, isWorktree = append(dirs, dir), true
 	}
-	return []any{
+	return append([]any{
 		l.conversation.reminderLine(agentID, newAttachment("environment", "snapshot", m.snapshot(dir, dirs, isWorktree)),
 			"# Environment\n - Working directory: "+dir+"\n - Git repository: "+strconv.FormatBool(m.IsGitRepo)+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
 		l.modelIdentityLine(agentID, now),
-	}
+	}, l.outputStyleLines(agentID, now)...)
 }
 
 func (l *contextAttachmentWriter) modelIdentityLine(agentID string, currentContext SessionContext) protocol.AttachmentLine {

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"time"
 
@@ -26,8 +25,7 @@ func (c *sessionCosts) restoreFromLine(line protocol.CostStateLine) {
 func (c *sessionCosts) addToolDurationAndLineChanges(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := countChangedLines(ev.Result)
-	c.totals.TotalLinesAdded += added
-	c.totals.TotalLinesRemoved += removed
+	c.totals.TotalLinesAdded, c.totals.TotalLinesRemoved = c.totals.TotalLinesAdded+added, c.totals.TotalLinesRemoved+removed
 }
 
 // updateFromResult takes over the costs of the session so far from a result, and adds the duration of its turn. It ignores the
@@ -48,34 +46,8 @@ func (c *sessionCosts) updateFromResult(ev *protocol.Result) {
 	}
 }
 
-func (c *sessionCosts) stateLine(id string) protocol.CostStateLine {
-	line := c.totals
-	line.Type, line.SessionID = "cost-state", id
-	if line.ModelUsage == nil {
-		line.ModelUsage = map[string]protocol.LineModelUsage{}
-	}
-	return line
-}
-
-// mayContainPatch reports whether an output may contain a patch. A struct without a field for a patch cannot, so its
-// output, which may be long, need not be encoded as JSON.
-func mayContainPatch(output any) bool {
-	if _, ok := output.(json.Marshaler); ok {
-		return true
-	}
-	t := reflect.TypeOf(output)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return true
-	}
-	_, ok := t.FieldByName("StructuredPatch")
-	return ok
-}
-
 func countChangedLines(r protocol.ToolResult) (added, removed int) {
-	if r.IsError || r.Output == nil || !mayContainPatch(r.Output) {
+	if r.IsError || r.Output == nil {
 		return 0, 0 // only the output of an edit has a patch
 	}
 	raw, err := protocol.Marshal(r.Output)
@@ -122,5 +94,10 @@ func (r *recorder) writeCosts() error {
 	if err := r.lines.flush(); err != nil {
 		return err
 	}
-	return r.conversation.writer.writeLines(r.conversation.path, r.costs.stateLine(r.conversation.id))
+	line := r.costs.totals
+	line.Type, line.SessionID = "cost-state", r.conversation.id
+	if line.ModelUsage == nil {
+		line.ModelUsage = map[string]protocol.LineModelUsage{}
+	}
+	return r.conversation.writer.writeLines(r.conversation.path, line)
 }

@@ -200,6 +200,14 @@ func (p *lineWriter) write(lines ...any) error {
 	return p.conversation.writer.writeLines(p.conversation.path, lines...)
 }
 
+// writeUsedTool writes a new tools-used line, unless name is empty or the tool is in an earlier line.
+func (p *lineWriter) writeUsedTool(name string) error {
+	if name == "" || !p.sessionListLines.addUsedTool(name) {
+		return nil
+	}
+	return p.write(p.sessionListLines.toolsUsedLine())
+}
+
 func (p *lineWriter) flush() error {
 	held := p.waitingLines
 	p.waitingLines = nil

@@ -21,12 +21,12 @@ type modelInput struct {
 	isUnanswered              bool                     // the request for the last prompt has no reply yet
 	isReplyTruncated          bool                     // the last reply reached the limit of output tokens
 	context                   RequestContext           // context of the last request
-	snapshotCount             int
-	hasResults, listsAgents   bool            // the conversation of a sub-agent has results of calls, and the list of agents that follows them
-	lastRequestDir            string          // working directory at the last request; empty before the first request
-	lastRequestAdditionalDirs *[]string       // additional directories at the last request; nil before the first request
-	repliesWithoutText        int             // number of consecutive replies with calls but no text
-	loadedTools               map[string]bool // deferred tools that ToolSearch has loaded; the value is true if the transcript has their definitions
+	snapshotCount             int                      // number of attachments about the prompt and the tools: at most 2
+	hasResults, listsAgents   bool                     // the conversation of a sub-agent has results of calls, and the list of agents that follows them
+	lastRequestDir            string                   // working directory at the last request; empty before the first request
+	lastRequestAdditionalDirs *[]string                // additional directories at the last request; nil before the first request
+	repliesWithoutText        int                      // number of consecutive replies with calls but no text
+	loadedTools               map[string]bool          // deferred tools that ToolSearch has loaded; the value is true if the transcript has their definitions
 }
 
 type inputMessage struct {
@@ -70,17 +70,19 @@ func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool
 	c.reopenMessagesSinceReply()
 }
 
-// hashesAndLastBlockCount returns the hashes of the messages, and the number of blocks of the last one. It drops the content of
-// answered messages.
-func (c *modelInput) hashesAndLastBlockCount() (_ []string, lastBlockCount int) {
+// hashesAndLastBlockCount returns the hashes of the messages, the number of messages up to the last one with content, and the
+// number of its blocks. It drops the content of answered messages.
+func (c *modelInput) hashesAndLastBlockCount() (_ []string, count, lastBlockCount int) {
 	hashes, firstUnanswered := []string{}, c.indexAfterLastReply()
 	for i, m := range c.messages {
-		hashes, lastBlockCount = append(hashes, m.hash), len(m.content)
+		if hashes = append(hashes, m.hash); m.role != "system" || len(m.content) > 0 {
+			count, lastBlockCount = i+1, len(m.content)
+		}
 		if i+1 < firstUnanswered {
 			c.messages[i].content = nil
 		}
 	}
-	return hashes, lastBlockCount
+	return hashes, count, lastBlockCount
 }
 
 func (c *modelInput) indexAfterLastReply() int {
@@ -124,9 +126,10 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 			return
 		}
 		if role == "user" && k > 0 && len(content) > 0 {
-			end := withNewlineIfTextFollows(last.content[k-1], content[0])
-			differsFromLines = differsFromLines || string(end) != string(last.content[k-1])
-			last.content[k-1] = end
+			var b protocol.TextBlock
+			if isBlockOfType(content[0], "text") && json.Unmarshal(last.content[k-1], &b) == nil && b.Type == "text" {
+				last.content[k-1], differsFromLines = rawTextBlock(b.Text+"\n"), true
+			}
 		}
 		last.content, last.differsFromLines = append(last.content, content...), last.differsFromLines || differsFromLines
 		return
@@ -233,6 +236,13 @@ func (c *modelInput) addSystemText(text string) {
 		role, text = "user", protocol.Reminder(text)
 	}
 	c.addMessage(role, "", []json.RawMessage{rawTextBlock(text)}, true)
+}
+
+// ensureSystemMessageForConfig adds an empty system message after the first message if no reminder contains the message config.
+func (c *modelInput) ensureSystemMessageForConfig(now RequestContext) {
+	if now.MessageConfig != nil && c.sentMessages == 0 && (len(c.messages) == 1 || len(c.messages) > 1 && c.messages[1].role != "system") {
+		c.messages = slices.Insert(c.messages, 1, inputMessage{role: "system", content: []json.RawMessage{}, differsFromLines: true})
+	}
 }
 
 func (m *inputMessage) countLeadingReminders() int {

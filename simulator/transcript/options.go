@@ -112,6 +112,7 @@ type Machine struct {
 	OSVersion, GitBranch, Shell string
 	IsGitRepo                   bool
 	IsTerminal                  bool                      // a user types the prompts in a terminal
+	IsBare                      bool                      // --bare: the model receives no context in addition to prompts
 	IsWorktree                  bool                      // the directory is a linked git worktree
 	Worktree                    *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
@@ -141,6 +142,8 @@ type SessionContext struct {
 	ServerInstructions []Listing
 	Instructions       []InstructionFile
 	Instructed         string // the text of Instructions for the model
+	OutputStyle        string // empty means the default
+	StyleInstructions  string
 }
 
 // InstructionFile is an instruction file that applies from the start, such as CLAUDE.md.

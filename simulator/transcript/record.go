@@ -179,7 +179,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
-		if n := countTextBlocks(ev.Content); n > 1 && ev.Expansion != nil {
+		if n := countBlocks(rawContentBlocks(ev.Content), "text"); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
 		}
 		if ev.Expansion != nil {

@@ -31,7 +31,7 @@ const (
 
 func (l *modelRequestLog) inputOf(agentID string) *modelInput {
 	if l.inputByAgentID[agentID] == nil {
-		l.inputByAgentID[agentID] = &modelInput{loadedTools: map[string]bool{}}
+		l.inputByAgentID[agentID] = &modelInput{loadedTools: map[string]bool{}, snapshotCount: map[bool]int{true: 2}[l.conversation.options.Machine.IsBare]}
 	}
 	return l.inputByAgentID[agentID]
 }
@@ -85,6 +85,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Type     string
 				Snapshot environmentSnapshot
 				Identity struct{ ModelID string }
+				Style    json.RawMessage // a name, or an object with the name
 				Filename string
 				Content  json.RawMessage
 			}
@@ -114,6 +115,8 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				c.replyID = "resumed"
 			case "model":
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
+			case "output_style_instructions":
+				l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](line.Attachment.Style).Name
 			case "environment":
 				c.lastRequestDir = line.Attachment.Snapshot.WorkingDirectory
 			}
@@ -166,6 +169,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	}
 	now = now.repeatedInForm(c.repeated)
 	c.moveUnsentReminders(now.SystemTurns)
+	c.ensureSystemMessageForConfig(now)
 	shape := now.shape(c.loadedTools)
 	names := make([]string, len(shape.Tools))
 	for i, t := range shape.Tools {
@@ -183,11 +187,11 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
 		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestLineThread{Type: "none"},
 	}
-	hashes, blocks := c.hashesAndLastBlockCount()
+	hashes, count, blocks := c.hashesAndLastBlockCount()
 	for line.Keep < min(len(hashes), len(c.sentHashes)) && hashes[line.Keep] == c.sentHashes[line.Keep] {
 		line.Keep, line.Base = line.Keep+1, c.requestID
 	}
-	line.CacheControl = now.cacheControlMarks(len(hashes), blocks)
+	line.CacheControl = now.cacheControlMarks(count, blocks)
 	params, _ := protocol.Marshal(now.Params) // cannot fail
 	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, string(params)+strings.Join(hashes, " "))
 	c.requestID, c.sentMessages, c.sentHashes, c.isRepetition = line.ID, len(c.messages), hashes, false
@@ -197,16 +201,30 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	if !failed && c.repeated.WithoutStreaming {
 		c.repeated = protocol.RequestRepeated{}
 	}
-	return l.appendLoadedToolsRecord(append(lines, line), agentID, shape.Tools)
+	return l.appendLoadedToolsRecord(append(append(lines, line), l.contextLinesOfBareSession()...), agentID, shape.Tools)
+}
+
+// contextLinesOfBareSession returns, once, the session context of a --bare session, which the model does not receive.
+func (l *modelRequestLog) contextLinesOfBareSession() (lines []any) {
+	if a := l.attachments; l.conversation.options.Machine.IsBare && !a.contextWritten && !l.conversation.resumed {
+		a.contextWritten, lines = true, a.contextDateAndGitAttributionLines("")
+	}
+	for _, line := range lines {
+		l.remindedUUIDs[line.(protocol.AttachmentLine).UUID] = true
+	}
+	return lines
 }
 
 // takeReminderLinesOfNextRequest returns the attachments that a request adds, and records what they report, so that the next call
 // returns only later changes. An agent's second request lists agents and may recommend Bash.
 func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext) (lines []any) {
+	if l.conversation.options.Machine.IsBare {
+		return nil
+	}
 	if agentID != "" {
 		lines = append(lines, l.listingsWithFirstResults(agentID)...)
 		if input.requestID != "" {
-			lines = append(lines, l.attachments.remainingLimitLines(agentID, now.Remaining)...)
+			lines = append(lines, l.attachments.remindersOfEachRequest(agentID, now.Remaining)...)
 		}
 		return lines
 	}
@@ -228,9 +246,10 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}
 	if !l.attachments.remainingWritten {
-		lines = append(lines, l.attachments.remainingLimitLines("", now.Remaining)...)
+		lines = append(lines, l.attachments.remindersOfEachRequest("", now.Remaining)...)
 	}
-	if l.attachments.remainingWritten = false; isNew {
+	if l.attachments.remainingWritten = false; isNew || l.attachments.attributionPending {
+		l.attachments.attributionPending = false
 		lines = append(lines, l.attachments.commitAndPullRequestAttributionLines("")...)
 	}
 	return lines
@@ -263,7 +282,7 @@ func (l *modelRequestLog) markSentAndReturnBlobLines(agentID string, input *mode
 		// A system message is a list of blocks only if its end is marked for the cache.
 		if isMarked := i == len(input.messages)-1 && now.PromptCache != "off"; m.id == mentionMessageID {
 			message.Content = m.content[0]
-		} else if text := (protocol.TextBlock{}); m.role == "system" && !isMarked && json.Unmarshal(m.content[0], &text) == nil {
+		} else if text := (protocol.TextBlock{}); m.role == "system" && !isMarked && len(m.content) > 0 && json.Unmarshal(m.content[0], &text) == nil {
 			message.Content = text.Text
 		}
 		m.hash = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...)))

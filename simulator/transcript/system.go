@@ -302,17 +302,12 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 			return err
 		}
 	}
-	tool := ""
-	switch x := ev.Expansion; {
-	case ev.Typed != "" || x != nil && x.RunsShell:
-		tool = "Bash"
-	case x != nil && strings.HasPrefix(x.Name, "mcp__"): // the prompt of an MCP server
-		tool = x.Name
+	tool := map[bool]string{true: "Bash"}[ev.Typed != ""]
+	if ev.Expansion != nil {
+		tool = ev.Expansion.UsedTool
 	}
-	if tool != "" && r.sessionListLines.addUsedTool(tool) {
-		if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
-			return err
-		}
+	if err := r.lines.writeUsedTool(tool); err != nil {
+		return err
 	}
 	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
 		r.conversation.recordFilesBeforePrompt(ev.UUID)
@@ -437,10 +432,8 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			}
 		}
 	}
-	if ev.Tool != "" && r.sessionListLines.addUsedTool(ev.Tool) {
-		if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
-			return err
-		}
+	if err := r.lines.writeUsedTool(ev.Tool); err != nil {
+		return err
 	}
 	return r.writeLinesToTranscriptOf(ev.AgentID, r.conversation.addedAttachmentLine(ev))
 }

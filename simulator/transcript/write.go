@@ -179,23 +179,6 @@ func isBlockOfType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-func withNewlineIfTextFollows(block, next json.RawMessage) json.RawMessage {
-	var b protocol.TextBlock
-	if !isBlockOfType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
-		return block
-	}
-	return rawTextBlock(b.Text + "\n")
-}
-
-func countTextBlocks(c protocol.Content) (n int) {
-	for _, b := range c.Blocks {
-		if _, is := b.(protocol.TextBlock); is {
-			n++
-		}
-	}
-	return n
-}
-
 func imageNumbersAfter(c protocol.Content, last int) (ids []int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.ImageBlock); is {

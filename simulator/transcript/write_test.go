@@ -47,19 +47,3 @@ func TestWriterKeepsTheFileOpen(t *testing.T) {
 		t.Errorf("after another file replaced it: %q, %v", got, err)
 	}
 }
-
-// Only outputs with a patch are written as JSON to count its lines (D1).
-func TestMayPatch(t *testing.T) {
-	type edit struct {
-		StructuredPatch []string `json:"structuredPatch"`
-	}
-	type read struct{ Content string }
-	for _, tt := range []struct {
-		output any
-		want   bool
-	}{{edit{}, true}, {&edit{}, true}, {struct{ edit }{}, true}, {map[string]any{}, true}, {read{}, false}, {&read{}, false}} {
-		if got := mayContainPatch(tt.output); got != tt.want {
-			t.Errorf("%T: %v", tt.output, got)
-		}
-	}
-}

@@ -115,7 +115,8 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	case slices.ContainsFunc(g.Origins, func(o string) bool { return matchesOrigin(o, origin) }):
 		return true
 	}
-	return !g.OwnOriginOnly && isLocalOrigin(origin)
+	scheme, host, _ := strings.Cut(origin, "://")
+	return !g.OwnOriginOnly && (scheme == "http" || scheme == "https") && isLocalHost(host)
 }
 
 // HasNoForeignOrigin reports whether a request comes from a page of this server, or has no Origin because a program sent it.
@@ -159,11 +160,6 @@ func (g accessGuard) authorizeByToken(w http.ResponseWriter, r *http.Request) (i
 	}
 	c, err := r.Cookie(g.CookieName)
 	return err == nil && right(c.Value)
-}
-
-func isLocalOrigin(origin string) bool {
-	scheme, host, _ := strings.Cut(origin, "://")
-	return (scheme == "http" || scheme == "https") && isLocalHost(host)
 }
 
 func isLocalHost(host string) bool {

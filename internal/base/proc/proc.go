@@ -96,8 +96,12 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p.pid = cmd.Process.Pid
 	p.guard = startKillGuardInsideGroup(p.pid)
 	p.stdin = NewQueue(stdin, positiveOr(o.StdinLimit, defaultStdinLimit))
-	go p.copyStderr(o.Stderr)   // returns at the end of standard error; Stop closes it
-	go p.waitAndRecordExit(cmd) // returns when the child exits
+	go p.copyStderr(o.Stderr) // returns at the end of standard error; Stop closes it
+	go func() {               // returns when the child exits
+		_ = cmd.Wait() // cmd.ProcessState says more than the error
+		p.exit = exitOf(cmd.ProcessState)
+		close(p.done)
+	}()
 	return p, nil
 }
 
@@ -197,12 +201,6 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
-}
-
-func (p *Process) waitAndRecordExit(cmd *exec.Cmd) {
-	_ = cmd.Wait() // cmd.ProcessState says more than the error
-	p.exit = exitOf(cmd.ProcessState)
-	close(p.done)
 }
 
 func (p *Process) copyStderr(mirror io.Writer) {

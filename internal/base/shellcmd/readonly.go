@@ -48,7 +48,7 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	if slices.ContainsFunc(c.Words, func(w Word) bool {
-		return w.IsDynamic && (!isGrep(c.Args[0]) || len(w.Paths) == 0 || slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" }))
+		return w.IsDynamic && (!slices.Contains([]string{"grep", "egrep", "fgrep"}, c.Args[0]) || len(w.Paths) == 0 || slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" }))
 	}) {
 		// After expansion, a word may be an option that makes these commands write.
 		return false
@@ -100,8 +100,6 @@ func (c Command) joinsBracketTestsUnparsably() bool {
 	}
 	return false
 }
-
-func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
 // HasWrite reports whether a redirection may write a file.
 func HasWrite(rs []Redirect) bool {

@@ -40,17 +40,13 @@ func (w *Writer) WriteJSONAsString(key string, raw json.RawMessage) {
 	}
 	text := compact.String()
 	switch {
-	case !isPrintableUTF8(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
 		w.b.WriteString(key + " = " + BasicString(text) + "\n")
 	case len(text) <= 100 && !strings.Contains(text, "'"):
 		w.b.WriteString(key + " = '" + text + "'\n")
 	default:
 		w.b.WriteString(key + " = '''\n" + pretty.String() + "\n'''\n")
 	}
-}
-
-func isPrintableUTF8(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // BasicString returns a TOML basic string; a text with several lines becomes a multi-line string.

@@ -82,13 +82,16 @@ type Catalog struct {
 	plugins      []protocol.Plugin
 	pluginErrors []protocol.PluginError
 	styles       []string
-	styleTexts   map[string]string // texts of output styles from files, by name
+	styleTexts   map[string]string // texts of output styles, by name
 	agents       map[string]Agent
 }
 
 // New reads the files of all entries. It skips unreadable and invalid files, and returns a warning for each of them.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{options: o, agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
+	c := &Catalog{options: o, agents: map[string]Agent{}, styleTexts: map[string]string{}}
+	for _, s := range claudecode.OutputStyles() {
+		c.styles, c.styleTexts[s.Name] = append(c.styles, s.Name), s.Description
+	}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -215,8 +218,8 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// OutputStyleTextFromFile returns the text of the output style with this name; empty means that no file contains the style.
-func (c *Catalog) OutputStyleTextFromFile(name string) string {
+// OutputStyleText returns the text of the output style with this name; empty for the default style and for unknown styles.
+func (c *Catalog) OutputStyleText(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.styleTexts[name]

@@ -8,6 +8,7 @@ package control
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/process"
@@ -35,7 +36,9 @@ func New(o Options) *Conn {
 	out := &frameWriter{lines: newUnstartedLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, echoesPromptsAndResponses: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
 	work := &incomingRequests{cancels: map[string]context.CancelFunc{}}
-	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, requestsToHost: asked, requestsOfHost: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
+	d := &promptScheduler{out: out, queue: promptQueue{seenUUIDs: map[string]bool{}}, requestsToHost: asked, requestsOfHost: work, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+	d.input.linesHandled = sync.NewCond(&d.mu)
+	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, requestsToHost: asked, requestsOfHost: work, promptScheduler: d}
 }
 
 // EventWriter returns the writer for the events of turns. Each call of Write takes one line. Write

@@ -48,12 +48,6 @@ type initializeState struct {
 	postponed  []incomingFrame // requests of other kinds that wait for the answer to initialize
 }
 
-func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *incomingRequests) *promptScheduler {
-	d := &promptScheduler{out: out, queue: promptQueue{seenUUIDs: map[string]bool{}}, requestsToHost: outgoing, requestsOfHost: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
-	d.input.linesHandled = sync.NewCond(&d.mu)
-	return d
-}
-
 func (d *promptScheduler) wakeTurnLoop() {
 	select {
 	case d.wake <- struct{}{}:

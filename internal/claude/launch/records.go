@@ -88,7 +88,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		o.RestartIDs = p.Clock.ReseedForNthRunOfSession
 	}
 	o.Machine = platformShellAndGitFacts(sys, p)
-	o.Machine.IsTerminal = f.Interactive
+	o.Machine.IsTerminal, o.Machine.IsBare = f.Interactive, f.Bare
 	if f.WasGiven("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}

@@ -225,3 +225,15 @@ func (l *skillLibrary) Check(name string) error {
 	}
 	return nil
 }
+
+func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHook {
+	var hooks []protocol.InstructionsLoadedHook
+	for _, m := range memories {
+		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
+		if m.Parent != "" {
+			in.LoadReason, in.ParentFilePath = "include", m.Parent
+		}
+		hooks = append(hooks, in)
+	}
+	return hooks
+}

@@ -46,10 +46,13 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 	p.Policy, err = permission.New(permission.Options{
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
 		AutoApprove: p.scenarioAutoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
-		FileSystem: diskFS{},
-		Dir:        b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
+		FileSystem: diskFS{}, Dir: b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
-		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: v.setRoots,
+		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: func(dirs []string) {
+			if v.manager != nil {
+				v.manager.SetRoots(v.callContext, dirs)
+			}
+		},
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
 		AgentMemoryDirs: []string{filepath.Join(plan.CWD, ".claude", "agent-memory"), filepath.Join(plan.CWD, ".claude", "agent-memory-local"), filepath.Join(plan.State, "agent-memory")},
 	})

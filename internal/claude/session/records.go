@@ -368,8 +368,13 @@ func startTelemetryIfEnabled(ctx context.Context, plan launch.Plan, t *transcrip
 	if !plan.Records.Telemetry.IsEnabled() {
 		return nil
 	}
+	user := sha256.Sum256([]byte("user of " + plan.State))
+	machine := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // only on Linux; elsewhere the value is omitted
+		machine.Release = strings.TrimSpace(string(release))
+	}
 	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.New(telemetry.Options{
-		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: telemetryMachine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
+		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: machine, SessionID: t.ID(), Resumed: t.Resumed(),
 		CustomBaseURL: !plan.Profile.Environment().UsesDefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
 	go func() {
@@ -377,15 +382,6 @@ func startTelemetryIfEnabled(ctx context.Context, plan launch.Plan, t *transcrip
 		e.recorder.Run(e.ctx, e.quit)
 	}()
 	return e
-}
-
-func telemetryMachine(plan launch.Plan) telemetry.Machine {
-	user := sha256.Sum256([]byte("user of " + plan.State))
-	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // only on Linux; elsewhere the value is omitted
-		m.Release = strings.TrimSpace(string(release))
-	}
-	return m
 }
 
 func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {

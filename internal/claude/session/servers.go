@@ -291,12 +291,6 @@ func (a serverRequestAnswerer) askUser(ctx context.Context, q mcp.ElicitRequest)
 	return answer
 }
 
-func (v *sessionMCPServers) setRoots(dirs []string) {
-	if v.manager != nil {
-		v.manager.SetRoots(v.callContext, dirs)
-	}
-}
-
 // samplingAnswerer returns a function that answers sampling requests from the scenario; nil means the scenario has no answers.
 func (a serverRequestAnswerer) samplingAnswerer() (answerOrNil func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
 	if len(a.scenario.MCP.Sampling) == 0 {

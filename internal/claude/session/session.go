@@ -154,12 +154,15 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
+			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Costs: t.PreviousCosts(),
 		},
 	}
 	o.Display.FastModeState, o.Display.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if host := s.servers.requestAnswerer.host; host != nil {
 		o.Main.Prompts = host
+	}
+	if !plan.Customization.Bare {
+		o.Main.Mentions = mentionedFileReader{s.tools, plan.CWD, plan.Home}
 	}
 	if use, message, ok := t.Deferred(); ok {
 		o.Main.Deferred = &simulator.DeferredCall{Use: use, Message: message}

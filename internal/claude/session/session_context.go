@@ -85,8 +85,9 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
 	}
-	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
-		afterHookOutput = append(afterHookOutput, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.OutputStyleTextFromFile(style)))
+	style := s.state.Snapshot().OutputStyle
+	if text := s.plan.Catalog.OutputStyleText(style); text != "" {
+		afterHookOutput = append(afterHookOutput, "# Output Style: "+style+"\n"+text)
 	}
 	texts := []string{"# MCP Server Instructions"}
 	for _, server := range s.tools.servers.instructions() {
@@ -99,18 +100,6 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanFile(s.records.transcript.CreatePlanName(prompt)))
 	}
 	return beforeHookOutput, afterHookOutput
-}
-
-func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHook {
-	var hooks []protocol.InstructionsLoadedHook
-	for _, m := range memories {
-		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
-		if m.Parent != "" {
-			in.LoadReason, in.ParentFilePath = "include", m.Parent
-		}
-		hooks = append(hooks, in)
-	}
-	return hooks
 }
 
 // additionalDirsListedInInit selects the additional directories that init lists. It lists all that the host added. Of
@@ -171,6 +160,9 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 		}
 		now.Instructions = append(now.Instructions, transcript.InstructionFile{Path: m.Path, Type: m.Type, Content: strings.TrimSpace(m.Text)})
 	}
+	style := s.state.Snapshot().OutputStyle
+	now.StyleInstructions = s.plan.Catalog.OutputStyleText(style)
+	now.OutputStyle = map[bool]string{true: style}[now.StyleInstructions != ""]
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
 	now.Remaining = s.remainingLimits(name)
@@ -184,7 +176,8 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 		now.ShellMode = s.tools.Mode()
 	}
 	if slices.Contains(listed, "Agent") {
-		for _, a := range s.plan.Catalog.Agents() {
+		isDenied := func(a catalog.Agent) bool { text, _ := s.tools.policy.DeniedAgent(a.Name); return text != "" }
+		for _, a := range slices.DeleteFunc(s.plan.Catalog.Agents(), isDenied) {
 			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsTextOfAgent(a) + ")", BuiltIn: a.Source == "built-in"})
 		}
 	}
@@ -303,7 +296,9 @@ func (s *sessionContext) GitStatus(agentID string) string {
 func (s *sessionContext) additionalDirs() []string {
 	var dirs []string
 	for _, d := range s.tools.policy.AdditionalDirectories() {
-		dirs = append(dirs, d.Path)
+		if d.Source == HostAddedDirSource || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/") {
+			dirs = append(dirs, d.Path)
+		}
 	}
 	return dirs
 }
@@ -334,7 +329,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
 	fast, _ := s.plan.Profile.FastMode(name)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.BetaHeaderConditions{
-		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
+		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns, Bare: s.plan.Customization.Bare,
 		MillionTokens: len(s.plan.Model.Betas) > 0, FastMode: fast == "on", HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.LetsModelThink(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
 	now.Params.Speed = map[string]string{"on": "fast"}[fast]

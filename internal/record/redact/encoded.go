@@ -91,13 +91,11 @@ func decodeWord(word string) (plain string, ok bool) {
 		enc = base64.RawURLEncoding
 	}
 	data, err := enc.DecodeString(bare)
-	if err != nil || !utf8.Valid(data) || strings.ContainsFunc(string(data), isUnprintable) {
+	if err != nil || !utf8.Valid(data) || strings.ContainsFunc(string(data), func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) {
 		return "", false
 	}
 	return string(data), true
 }
-
-func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
 // replaceBackslashEscapesBySpaces replaces \n, \r and \t by white space, and the backslash before a quote by a space.
 // Otherwise the letter of the escape would begin the next word. The length of the text does not change.

@@ -157,7 +157,7 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 func rewriteDocComment(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)
-	if !ok || rest != "" && isLetter(rest[0]) {
+	if !ok || rest != "" && (rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z') {
 		return doc
 	}
 	verb, object, _ := strings.Cut(strings.TrimPrefix(rest, " "), " ")
@@ -194,8 +194,6 @@ func (f *fileFormat) descriptionOfTableType(tableType string) string {
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 func alternativesInSchemaTag(fd field) []string {
 	tag := fd.tag.Get("schema")

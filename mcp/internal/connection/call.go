@@ -46,7 +46,11 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		const behind = 1024
 		w.progressQueue = make(chan Progress, behind)
 	}
-	defer w.unregisterProgressTokens()
+	defer func() {
+		for _, token := range w.tokens {
+			w.callsByProgressToken.Delete(token)
+		}
+	}()
 	send := func() (json.RawMessage, error) {
 		return c.requestUncheckedResult(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}

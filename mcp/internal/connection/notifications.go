@@ -107,12 +107,6 @@ type pendingCall struct {
 
 type pendingCallKey struct{}
 
-func (w *pendingCall) unregisterProgressTokens() {
-	for _, token := range w.tokens {
-		w.callsByProgressToken.Delete(token)
-	}
-}
-
 // forwardProgressToCall passes a notification to its call and returns the call; nil means none.
 func (i *notificationHandler) forwardProgressToCall(params map[string]any) *pendingCall {
 	found, _ := i.callsByProgressToken.Load(progressToken(params["progressToken"]))
