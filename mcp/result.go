@@ -73,8 +73,7 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	if defects := check(result); defects != "" {
 		return shortenedErrorResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
 	}
-	var items []json.RawMessage
-	_ = json.Unmarshal(r.Content, &items) // it may be absent
+	items := plainjson.DecodeOrZero[[]json.RawMessage](r.Content) // it may be absent
 	b, isFailed := blockBuilder{files: v.Files, server: tool.Server}, string(r.IsError) == "true"
 	for _, item := range items {
 		if kind := contentKind(item); !isFailed || kind == "text" || kind == "resource_link" { // a failed result loses other contents

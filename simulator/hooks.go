@@ -216,6 +216,16 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 	return frames
 }
 
+// RunInitialHooks runs the Setup and SessionStart hooks of a session without turns. Nothing shows their outcome.
+func (s *Simulator) RunInitialHooks(ctx context.Context) {
+	p := &turnHooks{sim: s, out: &emitter{sim: s}}
+	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
+		for _, in := range []protocol.HookInput{protocol.SetupHook{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
+			s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+		}
+	}
+}
+
 // runStartHooksIfNotStarted runs the hooks that come before the session's first turn. They never block.
 func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 	if p.sim.history.sessionStarted {

@@ -81,14 +81,14 @@ func runCommandOrClaude(ctx context.Context, s *process.System) error {
 	case f.Help:
 		return printHelp(s)
 	}
-	f.Interactive = !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
+	f.Interactive = !f.Print && !f.InitOnly && s.Terminal != nil && f.InputFormat != "stream-json"
 	if err := f.CheckAndNormalize(s); err != nil {
 		return err
 	}
 	if f.Interactive {
 		return runInteractive(ctx, s, f)
 	}
-	if f.InputFormat == "stream-json" {
+	if f.InputFormat == "stream-json" && !f.InitOnly {
 		return runStreamJSONSessionForHost(ctx, s, f)
 	}
 	return runPrint(ctx, s, f)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -77,12 +78,8 @@ func misspellingCandidates() []string {
 }
 
 func commandEntryFor(name string) commandEntry {
-	for _, c := range commandTable() {
-		if c.name == name {
-			return c
-		}
-	}
-	return commandEntry{}
+	table := commandTable()
+	return table[slices.IndexFunc(table, func(c commandEntry) bool { return c.name == name })]
 }
 
 // commandOfWord returns the command with this name; nil means that the word is a prompt or a flag instead. A program
@@ -130,8 +127,7 @@ func kongErrorWithHelpHint(kongErr error, command string) error {
 	} else if choices, ok := strings.CutPrefix(text, "expected one of "); ok {
 		text = "missing command: expected one of " + choices
 	}
-	var parse *kong.ParseError
-	if errors.As(kongErr, &parse) && parse.Context.Selected() != nil {
+	if parse, ok := errors.AsType[*kong.ParseError](kongErr); ok && parse.Context.Selected() != nil {
 		command = parse.Context.Selected().FullPath()
 	}
 	return process.WithHint(text, "see "+command+" --help")
@@ -308,11 +304,20 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 }
 
 func runAgents(_ context.Context, s *process.System, words []string) error {
-	operands := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, "-") })
-	if len(operands) > 0 {
-		return process.Verbatimf("error: too many arguments for 'agents'. Expected 0 arguments but got %d.", len(operands))
+	const flags = "--add-dir <directory>; --agent <agent>; --all; --allow-dangerously-skip-permissions; --cwd <path>; --dangerously-skip-permissions; " +
+		"--effort <level>; --json; --mcp-config <config>; --model <model>; --permission-mode <mode>; --plugin-dir <path>; --restricted; " +
+		"--setting-sources <sources>; --settings <file-or-json>; --strict-mcp-config"
+	var options []argv.Option
+	for flag := range strings.SplitSeq(flags, "; ") {
+		options = append(options, argv.Option{Flags: flag, Set: func(string) error { return nil }})
 	}
-	if slices.Contains(words, "--json") {
+	found, err := argv.Parse(options, words)
+	switch {
+	case err != nil:
+		return process.Verbatimf("%v", err)
+	case len(found.Operands) > 0:
+		return process.Verbatimf("error: too many arguments for 'agents'. Expected 0 arguments but got %d.", len(found.Operands))
+	case found.Options["json"] != nil:
 		return s.PrintIndentedJSON([]struct{}{})
 	}
 	const text = "'claude agents' requires an interactive terminal (output is piped or redirected) — " +

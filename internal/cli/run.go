@@ -37,6 +37,10 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
+	if f.InitOnly {
+		session.RunInitialHooks(ctx, s)
+		return nil
+	}
 	prompts, err := textRunPrompts(ctx, sys, f, s)
 	if err != nil {
 		return err

@@ -45,8 +45,7 @@ func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	if json.Unmarshal(rawEvent, &h) != nil {
 		return "text", "text"
 	}
-	var m messageFieldsForEventKind
-	_ = json.Unmarshal(h.Message, &m) // optional
+	m := plainjson.DecodeOrZero[messageFieldsForEventKind](h.Message) // optional
 	switch {
 	case h.Hook != "":
 		return h.Hook, h.Hook

@@ -367,8 +367,7 @@ func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expec
 	}
 	kept := &parsedTranscript{readFiles: map[string]string{}}
 	for _, e := range t.entries[:last+1] {
-		var keys map[string]json.RawMessage
-		_ = json.Unmarshal(e.raw, &keys) // the line has been decoded before
+		keys := plainjson.DecodeOrZero[map[string]json.RawMessage](e.raw) // the line has been decoded before
 		kept.addLine(e.raw, keys)
 	}
 	kept.costs, kept.endsInNewline, kept.planName, kept.title, kept.aiTitle, kept.tools, kept.lastPromptText = t.costs, t.endsInNewline, t.planName, t.title, t.aiTitle, t.tools, t.lastPromptText

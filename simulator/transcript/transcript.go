@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -192,6 +193,13 @@ func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.updateF
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title, title) }
+
+// SetTitleWithFile is like [Transcript.SetTitle], but the title is also written to custom-title.json, as /rename does.
+func (s *Transcript) SetTitleWithFile(title string) error {
+	file := filepath.Join(strings.TrimSuffix(s.conversation.path, ".jsonl"), "custom-title.json")
+	text := plainjson.MarshalString(map[string]string{"customTitle": title})
+	return errors.Join(s.SetTitle(title), s.conversation.writer.replaceFile(file, []byte(text), 0o600))
+}
 
 // SetTitleOfHost is like [Transcript.SetTitle], but the title is not recorded as the name of the agent.
 func (s *Transcript) SetTitleOfHost(title string) error { return s.recorder.setTitle(title, "") }

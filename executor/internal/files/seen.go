@@ -203,8 +203,7 @@ func fileErrorTextOfNode(err error, op, path string) string {
 		op = "read"
 		code = err.Error()
 	default:
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pe.Err
 		}
 		return err.Error() + ", " + op + " '" + path + "'"

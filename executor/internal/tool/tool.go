@@ -182,8 +182,7 @@ func JSONStringOrConcatenatedList(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
-	var parts []string
-	_ = json.Unmarshal(raw, &parts)
+	parts := plainjson.DecodeOrZero[[]string](raw)
 	return strings.Join(parts, "")
 }
 

@@ -206,8 +206,7 @@ func (s *Schema) textIssues(value json.RawMessage) (found []Issue) {
 }
 
 func (s *Schema) arrayIssues(value json.RawMessage) (found []Issue) {
-	var items []json.RawMessage
-	_ = json.Unmarshal(value, &items) // the type was checked before
+	items := DecodeOrZero[[]json.RawMessage](value) // the type was checked before
 	if s.Items != nil {
 		for i, item := range items {
 			found = append(found, withPathPrefix(i, s.Items.Issues(item))...)

@@ -20,8 +20,7 @@ var errFinalBackslash = errors.New("no line follows the backslash at the end of 
 // parseOrRepair returns the statements of a script, and the text that was parsed, which [repairSyntaxAndParse] may have changed.
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseWithIndependentCheck(source)
-	var wrong syntax.ParseError
-	if errors.As(err, &wrong) { // the end of the text also ends an open here-document
+	if wrong, ok := errors.AsType[syntax.ParseError](err); ok { // the end of the text also ends an open here-document
 		if end, found := strings.CutPrefix(wrong.Text, "unclosed here-document `"); found {
 			closed := source + "\n" + strings.TrimSuffix(end, "`")
 			if stmts, err := parseWithIndependentCheck(closed); err == nil {
@@ -358,8 +357,7 @@ var (
 // statements on one line, it adds a semicolon.
 func blankOutMisplacedWordAtError(text string, syntaxError error) (repairedText string, isRepaired bool) {
 	var wrong syntax.ParseError
-	var foreign syntax.LangError
-	if errors.As(syntaxError, &foreign) && strings.Contains(foreign.Feature, "functions") { // a function without a body
+	if foreign, ok := errors.AsType[syntax.LangError](syntaxError); ok && strings.Contains(foreign.Feature, "functions") { // a function without a body
 		at := int(foreign.Pos.Offset())
 		size := len(statementPattern().FindString(text[at:]))
 		return text[:at] + ":" + strings.Repeat(" ", size-1) + text[at+size:], true

@@ -176,8 +176,7 @@ type userFrame struct {
 // parsePromptFrame converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
 // and the frame is ignored. Any other key with a value of the wrong type counts as missing.
 func parsePromptFrame(line []byte) (prompt *queuedPrompt, err error) {
-	var f userFrame
-	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
+	f := plainjson.DecodeOrZero[userFrame](line) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"
 	if f.Message != nil && f.Message.Role != nil && (json.Unmarshal(f.Message.Role, &role) != nil || role == nil) {
 		role = "null"

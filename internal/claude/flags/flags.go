@@ -97,7 +97,7 @@ type EnvironmentFlags struct {
 	Settings                           []string // at most one value: the last one given
 	SettingSources                     []string // user, project, local; empty means none if Has("setting-sources"), otherwise all
 	ManagedSettings, ProjectConfigRoot string
-	InitSetup, Maintenance             bool
+	InitSetup, InitOnly, Maintenance   bool
 }
 
 // CustomFlags configure agents, plugins and other additions of users.

@@ -109,6 +109,7 @@ func sessionOptions(f *Flags) []option {
 		hiddenOption("--resume-drops-turn <prompt-id>", textSetter(&f.ResumeDropsTurn)),
 		hiddenOption("--session-mirror", setterToTrue(&f.SessionMirror)),
 		hiddenOption("--init", setterToTrue(&f.InitSetup)),
+		hiddenOption("--init-only", setterToTrue(&f.InitOnly)),
 		hiddenOption("--maintenance", setterToTrue(&f.Maintenance)),
 	}
 }

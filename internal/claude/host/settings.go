@@ -89,8 +89,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 }
 
 func stringOrEmpty(raw json.RawMessage) string {
-	var value string
-	_ = json.Unmarshal(raw, &value) // a value that is not a string results in ""
+	value := plainjson.DecodeOrZero[string](raw) // a value that is not a string results in ""
 	return value
 }
 

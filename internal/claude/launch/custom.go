@@ -29,7 +29,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		r.plan.Customization.Memories = catalog.FindInstructionFilesAtStart(*o)
 	}
 	switch {
-	case f.InitSetup:
+	case f.InitSetup, f.InitOnly:
 		r.plan.Customization.Setup = "init"
 	case f.Maintenance:
 		r.plan.Customization.Setup = "maintenance"

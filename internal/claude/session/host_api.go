@@ -112,6 +112,9 @@ func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
 	return simulator.RunSessionStartHooksEarly(ctx, s.conversation.simulator)
 }
 
+// RunInitialHooks runs the Setup and SessionStart hooks of a session without turns.
+func RunInitialHooks(ctx context.Context, s *Session) { s.conversation.simulator.RunInitialHooks(ctx) }
+
 // TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no
 // turn is needed.
 func (s *Session) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
@@ -209,7 +212,7 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 // Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {
 	s.state.SetTitle(title)
-	s.conversation.queueTranscriptChange(func() { s.records.SetTitle(title) })
+	s.conversation.queueTranscriptChange(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitle(title)) })
 }
 
 // SetTitleOfHost sets the title that the initialize request contains. Unlike [Session.Rename], it does not name the agent.

@@ -241,7 +241,10 @@ func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleS
 
 func (r *recorder) ID() string { return r.transcript.ID() }
 
-func (r *recorder) SetTitle(title string) { r.warnTranscriptNotSaved(r.transcript.SetTitle(title)) }
+// SetTitle sets the title for the command /rename.
+func (r *recorder) SetTitle(title string) {
+	r.warnTranscriptNotSaved(r.transcript.SetTitleWithFile(title))
+}
 
 func (r *recorder) warnTranscriptNotSaved(err error) {
 	if err != nil {

@@ -175,8 +175,7 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 		return nil
 	}
 	tail := s.apiKey[max(0, len(s.apiKey)-shown):]
-	var known struct{ Approved, Rejected []string }
-	_ = json.Unmarshal(s.globalConfig.Get("customApiKeyResponses"), &known) // a missing list is empty
+	known := plainjson.DecodeOrZero[struct{ Approved, Rejected []string }](s.globalConfig.Get("customApiKeyResponses")) // a missing list is empty
 	if slices.Contains(known.Approved, tail) || slices.Contains(known.Rejected, tail) {
 		return nil
 	}
@@ -298,8 +297,7 @@ func addMissingNamesToArray(o plainjson.Object, key string, names []string) plai
 	if len(names) == 0 {
 		return o
 	}
-	var known []string
-	_ = json.Unmarshal(o.Get(key), &known) // a missing list is empty
+	known := plainjson.DecodeOrZero[[]string](o.Get(key)) // a missing list is empty
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			known = append(known, name)

@@ -36,11 +36,9 @@ type plugin struct {
 	folder, version string
 }
 
-func marketplaceFile(dir string) string {
-	return filepath.Join(dir, ".claude-plugin", "marketplace.json")
-}
+func marketplaceFile(dir string) string { return filepath.Join(dir, ".claude-plugin/marketplace.json") }
 
-func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin", "plugin.json") }
+func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
 
 func readMarketplace(dir string) (marketplace, error) {
 	m := marketplace{dir: dir}

@@ -97,18 +97,14 @@ func Run(o Options, words []string) error {
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {
 	var options []argv.Option
 	for flags := range strings.SplitSeq(s.flags, "; ") {
-		set := func(value string) error { c.scope = value; return nil }
-		switch flags {
-		case "":
-			continue
-		case "--json":
-			set = func(string) error { c.asJSON = true; return nil }
-		case "-y, --yes":
-			set = func(string) error { return nil }
+		if flags != "" {
+			options = append(options, argv.Option{Flags: flags, Set: func(string) error { return nil }})
 		}
-		options = append(options, argv.Option{Flags: flags, Set: set})
 	}
 	found, err := argv.Parse(options, words)
+	for _, c.scope = range found.Options["scope"] { // the last one counts
+	}
+	c.asJSON = found.Options["json"] != nil
 	switch {
 	case err != nil:
 		return "", c.printUsageError(err.Error())

@@ -197,8 +197,7 @@ func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 
 // reasonForCancelledNotification returns the reason of a cancellation, with the real CLI's text for a timeout.
 func reasonForCancelledNotification(cause error) string {
-	var expired *CallTimeoutError
-	if errors.As(cause, &expired) || errors.Is(cause, context.DeadlineExceeded) {
+	if _, ok := errors.AsType[*CallTimeoutError](cause); ok || errors.Is(cause, context.DeadlineExceeded) {
 		return "SdkError: Request timed out"
 	}
 	return cause.Error()
