@@ -186,15 +186,10 @@ func (t *parsedTranscript) updateFromAttachment(keys map[string]json.RawMessage)
 }
 
 func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
-	var texts []string
-	if json.Unmarshal(stringOrList, &texts) == nil {
-		return texts
+	if text, ok := plainjson.StringValue(stringOrList); ok {
+		return []string{text}
 	}
-	var text string
-	if json.Unmarshal(stringOrList, &text) != nil {
-		return nil
-	}
-	return []string{text}
+	return plainjson.DecodeOrZero[[]string](stringOrList)
 }
 
 // updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a

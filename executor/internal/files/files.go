@@ -176,14 +176,11 @@ func (f *SeenFileTracker) PathsWithChangedModificationTime(earlierTimes Modifica
 
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
-	var in struct {
+	in := plainjson.DecodeOrZero[struct {
 		Path     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
 		Command  string `json:"command"`
-	}
-	if json.Unmarshal(call.Input, &in) != nil {
-		return ""
-	}
+	}](call.Input)
 	path := ""
 	switch call.Name {
 	case "Read", "Write", "Edit":
