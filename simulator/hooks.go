@@ -217,7 +217,7 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 }
 
 // RunInitialHooks runs the Setup and SessionStart hooks of a session without turns. Nothing shows their outcome.
-func (s *Simulator) RunInitialHooks(ctx context.Context) {
+func RunInitialHooks(ctx context.Context, s *Simulator) {
 	p := &turnHooks{sim: s, out: &emitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
 		for _, in := range []protocol.HookInput{protocol.SetupHook{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/cli/debugcmd"
@@ -304,20 +304,13 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 }
 
 func runAgents(_ context.Context, s *process.System, words []string) error {
-	const flags = "--add-dir <directory>; --agent <agent>; --all; --allow-dangerously-skip-permissions; --cwd <path>; --dangerously-skip-permissions; " +
-		"--effort <level>; --json; --mcp-config <config>; --model <model>; --permission-mode <mode>; --plugin-dir <path>; --restricted; " +
-		"--setting-sources <sources>; --settings <file-or-json>; --strict-mcp-config"
-	var options []argv.Option
-	for flag := range strings.SplitSeq(flags, "; ") {
-		options = append(options, argv.Option{Flags: flag, Set: func(string) error { return nil }})
-	}
-	found, err := argv.Parse(options, words)
+	operands, asJSON, err := flags.ParseAgentsCommand(words)
 	switch {
 	case err != nil:
 		return process.Verbatimf("%v", err)
-	case len(found.Operands) > 0:
-		return process.Verbatimf("error: too many arguments for 'agents'. Expected 0 arguments but got %d.", len(found.Operands))
-	case found.Options["json"] != nil:
+	case len(operands) > 0:
+		return process.Verbatimf("error: too many arguments for 'agents'. Expected 0 arguments but got %d.", len(operands))
+	case asJSON:
 		return s.PrintIndentedJSON([]struct{}{})
 	}
 	const text = "'claude agents' requires an interactive terminal (output is piped or redirected) — " +

@@ -241,3 +241,16 @@ func ListRealCLIFlags() (list []RealCLIFlag) {
 	}
 	return list
 }
+
+// ParseAgentsCommand parses the words after the command "agents". Of its options, only --json has an effect.
+func ParseAgentsCommand(words []string) (operands []string, asJSON bool, err error) {
+	const flags = "--add-dir <directory>; --agent <agent>; --all; --allow-dangerously-skip-permissions; --cwd <path>; --dangerously-skip-permissions; " +
+		"--effort <level>; --json; --mcp-config <config>; --model <model>; --permission-mode <mode>; --plugin-dir <path>; --restricted; " +
+		"--setting-sources <sources>; --settings <file-or-json>; --strict-mcp-config"
+	var options []argv.Option
+	for flag := range strings.SplitSeq(flags, "; ") {
+		options = append(options, argv.Option{Flags: flag, Set: func(string) error { return nil }})
+	}
+	found, err := argv.Parse(options, words)
+	return found.Operands, found.Options["json"] != nil, err
+}

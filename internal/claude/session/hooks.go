@@ -28,14 +28,14 @@ import (
 type sessionHooks struct {
 	*hook.Runner
 	state         *simulator.SessionState
-	workspace     *toolbox
+	workspace     toolsAndCurrentDir
 	records       *recorder
 	showFrames    bool // emit an event when a hook starts and when it ends
 	hooksDisabled bool
 }
 
 // newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
-func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b *toolbox, p *permissionPolicy) *sessionHooks {
+func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAndCurrentDir, p *permissionPolicy) *sessionHooks {
 	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, hooksDisabled: plan.Settings.DisableAllHooks || plan.Customization.AllDisabled()}
 	id := p.records.ID()
 	o := hook.Options{

@@ -113,7 +113,9 @@ func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
 }
 
 // RunInitialHooks runs the Setup and SessionStart hooks of a session without turns.
-func RunInitialHooks(ctx context.Context, s *Session) { s.conversation.simulator.RunInitialHooks(ctx) }
+func RunInitialHooks(ctx context.Context, s *Session) {
+	simulator.RunInitialHooks(ctx, s.conversation.simulator)
+}
 
 // TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no
 // turn is needed.

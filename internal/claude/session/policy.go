@@ -32,7 +32,12 @@ type permissionPolicy struct {
 	scriptedAnswers map[string]string // the scenario's answers to questions to the user
 }
 
-func newPermissionPolicy(plan launch.Plan, b *toolbox, v *sessionMCPServers) (*permissionPolicy, error) {
+type toolsAndCurrentDir interface {
+	Tool(name string) (protocol.Tool, bool)
+	Dir() string
+}
+
+func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPServers) (*permissionPolicy, error) {
 	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, cannedResults: cannedResultOptions(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
 		p.scriptedAnswers = te.Tools["AskUserQuestion"].Answers
