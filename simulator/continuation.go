@@ -45,7 +45,7 @@ type turnContinuation struct {
 
 // requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
 func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (nextRequest *scenarios.Request, err error) {
-	text, err := a.continueIncompleteReply()
+	text, err := a.continueIncompleteReply(ctx)
 	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err
 	}
@@ -90,21 +90,21 @@ func (a *turnContinuation) runHooksAfterStructuredOutput(ctx context.Context) er
 // asks the model to continue; otherwise it returns "". Such a prompt follows a reply that reached the token limit or the
 // end of the context window. It also follows the first refusal and, without a schema, the first empty reply of a turn.
 // After an empty reply, the next step of the scripted response answers. A returned error ends the turn.
-func (a *turnContinuation) continueIncompleteReply() (prompt string, turnEnd error) {
+func (a *turnContinuation) continueIncompleteReply(ctx context.Context) (prompt string, turnEnd error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
 	switch stop := *a.exchange.lastReply.stopReason; stop {
 	case "max_tokens", "model_context_window_exceeded":
 		if a.truncations++; a.truncations > maxContinuationsAfterTruncationPerTurn {
-			return "", a.exchange.emitFailureAndEndTurn(a.outputOrContextLimitFailure(stop))
+			return "", a.exchange.emitFailureAndEndTurn(ctx, a.outputOrContextLimitFailure(stop))
 		}
 		a.out.emit(a.messageAskingToContinueReply(truncatedReplyPrompt))
 		return truncatedReplyPrompt, nil
 	case "refusal":
 		a.sim.history.safetyStops++
 		if a.hadRefusedReply {
-			return "", a.endRefusedTurn()
+			return "", a.endRefusedTurn(ctx)
 		}
 		a.hadRefusedReply = true
 		a.out.emitInformational(a.sessionModelDisplayName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
@@ -140,13 +140,13 @@ func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFai
 	return api
 }
 
-func (a *turnContinuation) endRefusedTurn() error {
+func (a *turnContinuation) endRefusedTurn(ctx context.Context) error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.resolvedModelName()}, protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil}, protocol.Field{Key: "api_refusal_explanation", Value: nil},
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.ensurePromptUUID()}, protocol.Field{Key: "content", Value: ""})
 	family := a.sessionModelDisplayName()
-	return a.exchange.emitFailureAndEndTurn(apiFailure{
+	return a.exchange.emitFailureAndEndTurn(ctx, apiFailure{
 		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
 		DisplayText: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +

@@ -64,11 +64,11 @@ func (x *modelClient) requestModelAndEmitReply(ctx context.Context, req scenario
 	fits, err := (&compaction{x.turnContext}).compactIfRequestMayNotFit(ctx, req)
 	switch {
 	case errors.Is(err, errThrashing):
-		return nil, x.emitFailureAndEndTurn(apiFailure{ErrorClass: "invalid_request", APIError: "autocompact_thrashing", TerminalReason: "rapid_refill_breaker", DisplayText: thrashingText})
+		return nil, x.emitFailureAndEndTurn(ctx, apiFailure{ErrorClass: "invalid_request", APIError: "autocompact_thrashing", TerminalReason: "rapid_refill_breaker", DisplayText: thrashingText})
 	case err != nil:
 		return nil, err
 	case !fits:
-		return nil, x.emitFailureAndEndTurn(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", DisplayText: "Prompt is too long"})
+		return nil, x.emitFailureAndEndTurn(ctx, apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", DisplayText: "Prompt is too long"})
 	}
 	tools, err := x.sim.options.Tools.Tools(ctx)
 	if err != nil {
@@ -352,7 +352,7 @@ func (x *modelClient) simulateFailureAndRetries(ctx context.Context, rule string
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
 	}
-	return x.emitFailureAndEndTurn(api)
+	return x.emitFailureAndEndTurn(ctx, api)
 }
 
 func (x *modelClient) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
@@ -435,7 +435,7 @@ func (x *modelClient) unscaledRetryDelay(retryNumber int, retryAfterHeader time.
 }
 
 // emitFailureAndEndTurn emits the synthetic message that replaces the failed reply, and ends the turn.
-func (x *modelClient) emitFailureAndEndTurn(api apiFailure) error {
+func (x *modelClient) emitFailureAndEndTurn(ctx context.Context, api apiFailure) error {
 	for strings.Contains(api.DisplayText, requestIDPlaceholderInFailureText) {
 		api.DisplayText = strings.Replace(api.DisplayText, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
 	}
@@ -465,6 +465,9 @@ func (x *modelClient) emitFailureAndEndTurn(api apiFailure) error {
 	}
 	if api.APIError == mediaRemovedErrorCode {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
+	}
+	if _, err := x.hooks.runMessageDisplayHooks(ctx, api.DisplayText); err != nil {
+		return err
 	}
 	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
 	x.out.emit(ev)

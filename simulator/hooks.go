@@ -155,9 +155,12 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 	return out, cmp.Or(p.out.errorIfConsumerStopped(), ctx.Err())
 }
 
-// runMessageDisplayHooks runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
-// the original. The turn and message ids of this event occur in no other event.
+// runMessageDisplayHooks runs the MessageDisplay hooks with a complete text, unless it is empty, and returns the text to show
+// instead; nil means the original. The turn and message ids of this event occur in no other event.
 func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (displayedText *string, err error) {
+	if text == "" {
+		return nil, nil
+	}
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
