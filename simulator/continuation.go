@@ -190,7 +190,9 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 		a.terminalReason = "stop_hook_prevented"
 		return "", false, nil
 	case out.Failed && !out.Block:
-		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
+		if a.stopBlocks == 0 { // a turn has one notification
+			a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
+		}
 		return "", false, nil
 	case !out.Block && context == "":
 		return "", false, nil

@@ -87,7 +87,7 @@ func TestCallbackAnswers(t *testing.T) {
 		want      expectedOutcome
 		notices   []string
 	}{
-		{name: "empty", event: bash, reply: ``},
+		{name: "empty", event: bash, reply: ``, notices: []string{asEmpty}},
 		{name: "null", event: bash, reply: `null`},
 		{name: "async", event: bash, reply: `{"async":true,"decision":"block"}`},
 		{

@@ -183,7 +183,7 @@ func (r *Runner) runHostCallback(ctx context.Context, c *eventRun, e *hookEntry)
 	switch wrong, is := errors.AsType[*wrongHookEventNameError](err); {
 	case is:
 		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: wrong.Error()}
-	case err != nil:
+	case err != nil || len(raw) == 0: // a callback that returned undefined gives no answer
 		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed}
 	}
 	return hookResult{outcome: outcomeSuccess, output: out}

@@ -139,6 +139,9 @@ func (o Options) flagValueLayer() (Layer, error) {
 // validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
 func (s *Settings) validateAndMergeLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
+	if len(layer.Raw) == 0 {
+		return
+	}
 	if !json.Valid(layer.Raw) {
 		s.addWarning(layer, json.Unmarshal(layer.Raw, new(any)))
 		s.addFaultsOfLayer(layer, true, Fault{Text: "Invalid or malformed JSON"})

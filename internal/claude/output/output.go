@@ -109,7 +109,7 @@ func JSON(w io.Writer, events Events) error {
 	return err
 }
 
-// JSONVerbose writes all events except those of hooks as one JSON array. It writes event by event, to save memory.
+// JSONVerbose writes all events except those of hooks and of refused calls as one JSON array. It writes event by event, to save memory.
 func JSONVerbose(w io.Writer, events Events) error {
 	separator := "["
 	for ev, err := range events {
@@ -117,7 +117,8 @@ func JSONVerbose(w io.Writer, events Events) error {
 			return err
 		}
 		ev, is := eventAsShownInOutput(ev)
-		if s, ok := ev.(*protocol.System); !is || ok && strings.HasPrefix(s.Subtype, "hook_") {
+		_, isDenial := ev.(*protocol.PermissionDenied)
+		if s, ok := ev.(*protocol.System); !is || isDenial || ok && strings.HasPrefix(s.Subtype, "hook_") {
 			continue
 		}
 		if r, ok := ev.(*protocol.Result); ok {
