@@ -189,6 +189,30 @@ func (s *Settings) EnabledPlugins() (idsByFirstMention []string) {
 	return idsByFirstMention
 }
 
+// DeclaredMarketplaces returns the marketplaces of extraKnownMarketplaces that are directories: an absolute path by name. o says
+// where the session is and which projects are trusted: the files of other projects declare nothing (observed with 2.1.330).
+func (s *Settings) DeclaredMarketplaces(o Options) (dirByName map[string]string) {
+	type marketplace struct{ Source struct{ Source, Path string } }
+	dirByName = map[string]string{}
+	for _, layer := range s.Layers {
+		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
+		declared, _ := plainjson.Parse(file.Get("extraKnownMarketplaces"))
+		if ofProject := layer.Source == SourceProject || layer.Source == SourceLocal; len(declared) == 0 || ofProject && !o.isDirOrParentTrusted() {
+			continue
+		}
+		for _, d := range declared {
+			dir := plainjson.DecodeOrZero[marketplace](d.Value).Source
+			if !filepath.IsAbs(dir.Path) {
+				dir.Path = filepath.Join(o.CWD, dir.Path)
+			}
+			if dir.Source == "directory" {
+				dirByName[d.Key] = dir.Path
+			}
+		}
+	}
+	return dirByName
+}
+
 // Merged returns all layers as one object. Objects are merged key by key. Lists are joined without duplicates. Any
 // other value replaces the value of a layer with lower precedence.
 func (s *Settings) Merged() map[string]any {

@@ -85,7 +85,7 @@ var packageTable = []packageRow{
 	{4, "internal/debug/compat", "the older breakpoint clients: their values, calls, expressions, routes and pages", "simulator/protocol internal/debug internal/base/cas internal/debug/compat/pickle internal/base/plainjson"},
 	{4, "internal/debug/mcpserver", "the breakpoint debugger as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/compat internal/base/plainjson"},
 	{4, "internal/debug/rest", "the breakpoint debugger over HTTP: its routes, and their client", "internal/base/match internal/base/localhttp internal/debug internal/debug/compat internal/base/plainjson simulator/protocol"},
-	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces in local directories", "internal/base/argv internal/base/plainjson internal/base/process"},
+	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces in local directories", "internal/claude/catalog internal/base/argv internal/base/plainjson internal/base/process"},
 	{2, "internal/cli/mcpcmd", "claudeless mcp: configure, inspect and call servers", "simulator/protocol internal/base/argv internal/base/diag internal/base/plainjson internal/base/proc internal/base/process mcp mcp/oauth"},
 	{6, "tests/interop/mcp", "runs public MCP servers with the binary", ""},
 	{0, "internal/exec/gate", "gates: steps of several processes wait until they are released", "internal/base/proc"},

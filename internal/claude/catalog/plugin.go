@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -84,10 +87,53 @@ func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	}
 }
 
-func (l *loader) readEnabledPlugins(o Options) {
-	var known map[string]struct {
-		Dir string `json:"installLocation"`
+// KnownMarketplacesFile is the file of the marketplaces by name, in the directory of [Options.Marketplaces]. MarketplaceManifestFile
+// lists the plugins of a marketplace; it is relative to the directory of the marketplace.
+const (
+	KnownMarketplacesFile   = "known_marketplaces.json"
+	MarketplaceManifestFile = ".claude-plugin/marketplace.json"
+)
+
+// MarketplaceSource says where a marketplace comes from.
+type MarketplaceSource struct {
+	Source string `json:"source"` // "directory"
+	Path   string `json:"path"`
+}
+
+// KnownMarketplace is the entry of a marketplace in [KnownMarketplacesFile].
+type KnownMarketplace struct {
+	Source      MarketplaceSource `json:"source"`
+	Dir         string            `json:"installLocation"`
+	LastUpdated string            `json:"lastUpdated"`
+}
+
+// NewKnownMarketplace returns the entry of a marketplace in a directory.
+func NewKnownMarketplace(dir string, updated time.Time) KnownMarketplace {
+	return KnownMarketplace{MarketplaceSource{"directory", dir}, dir, updated.UTC().Format("2006-01-02T15:04:05.000Z")}
+}
+
+// JSON returns the entry as the file contains it.
+func (m KnownMarketplace) JSON() json.RawMessage { return json.RawMessage(plainjson.MarshalString(m)) }
+
+// SaveNewMarketplaces adds marketplaces to the file of known marketplaces in marketplacesDir, unless they are known or not in their
+// directories. The real CLI does this in the background: it has no effect on the plugins of this session. It ignores errors.
+func SaveNewMarketplaces(marketplacesDir string, dirByName map[string]string, now time.Time) {
+	file := filepath.Join(marketplacesDir, KnownMarketplacesFile)
+	known, err := plainjson.ReadFileOrEmpty(file)
+	isNew := false
+	for _, name := range slices.Sorted(maps.Keys(dirByName)) {
+		dir := dirByName[name]
+		if _, notFound := os.Stat(filepath.Join(dir, filepath.FromSlash(MarketplaceManifestFile))); err == nil && notFound == nil && known.Get(name) == nil {
+			known, isNew = known.Set(name, NewKnownMarketplace(dir, now).JSON()), true
+		}
 	}
+	if isNew {
+		_ = known.WriteFileAtomically(file, "", 0o600)
+	}
+}
+
+func (l *loader) readEnabledPlugins(o Options) {
+	var known map[string]KnownMarketplace
 	for _, id := range o.Enabled {
 		name, shop, _ := strings.Cut(id, "@")
 		var entries struct {
@@ -96,8 +142,8 @@ func (l *loader) readEnabledPlugins(o Options) {
 				Source any    `json:"source"`
 			} `json:"plugins"`
 		}
-		if !readJSONFile(o.Open(o.Marketplaces), "known_marketplaces.json", &known) || known[shop].Dir == "" ||
-			!readJSONFile(o.Open(known[shop].Dir), ".claude-plugin/marketplace.json", &entries) {
+		if !readJSONFile(o.Open(o.Marketplaces), KnownMarketplacesFile, &known) || known[shop].Dir == "" ||
+			!readJSONFile(o.Open(known[shop].Dir), MarketplaceManifestFile, &entries) {
 			continue
 		}
 		for _, entry := range entries.Plugins {

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/settings"
 )
 
 // AllDisabled reports whether all customizations of the user are disabled, among them hooks. It does not consider settings.
@@ -52,6 +53,10 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	r.plan.Catalog, warnings = catalog.New(o)
 	for _, w := range warnings {
 		r.plan.warn(w)
+	}
+	if !f.Bare && !f.SafeMode && r.plan.State != "" {
+		declared := r.plan.Settings.DeclaredMarketplaces(settings.Options{GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, ReadFile: os.ReadFile})
+		catalog.SaveNewMarketplaces(o.Marketplaces, declared, r.plan.Clock.Now())
 	}
 	return r.applySessionAgent()
 }

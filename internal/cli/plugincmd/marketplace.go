@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
 // marketplace is the file of a marketplace that is a local directory.
@@ -36,7 +37,7 @@ type plugin struct {
 	folder, version string
 }
 
-func marketplaceFile(dir string) string { return filepath.Join(dir, ".claude-plugin/marketplace.json") }
+func marketplaceFile(dir string) string { return filepath.Join(dir, catalog.MarketplaceManifestFile) }
 
 func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
 
@@ -71,27 +72,16 @@ func (m marketplace) localPlugin(name string) (plugin, bool) {
 
 const unknownVersion = "unknown"
 
-type marketplaceSourceKindAndPath struct {
-	Source string `json:"source"`
-	Path   string `json:"path"`
-}
-
-type knownMarketplace struct {
-	Source      marketplaceSourceKindAndPath `json:"source"`
-	Location    string                       `json:"installLocation"`
-	LastUpdated string                       `json:"lastUpdated"`
-}
-
 func (c *command) marketplaceNamed(name string) (marketplace, error) {
 	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return marketplace{}, err
 	}
-	var entry knownMarketplace
+	var entry catalog.KnownMarketplace
 	if json.Unmarshal(known.Get(name), &entry) != nil {
 		return marketplace{}, fmt.Errorf("the marketplace %s is not known", name)
 	}
-	return readMarketplace(entry.Location)
+	return readMarketplace(entry.Dir)
 }
 
 func (c *command) addMarketplace(source string) error {
@@ -118,12 +108,12 @@ func (c *command) addMarketplace(source string) error {
 	}
 	present := known.Get(m.Name) != nil
 	if !present {
-		err = c.saveKnownMarketplace(known, m.Name, marketplaceSourceKindAndPath{"directory", dir})
+		err = c.saveKnownMarketplace(known, m.Name, dir)
 	}
 	if err != nil {
 		return err
 	}
-	entry := encodeValue(map[string]marketplaceSourceKindAndPath{"source": {"directory", dir}})
+	entry := encodeValue(map[string]catalog.MarketplaceSource{"source": {Source: "directory", Path: dir}})
 	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Set(m.Name, entry) }); err != nil {
 		return err
 	}
@@ -133,8 +123,8 @@ func (c *command) addMarketplace(source string) error {
 	return c.printf("✔ Successfully added marketplace: %s (declared in %s settings)\n", m.Name, c.scope)
 }
 
-func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSourceKindAndPath) error {
-	return c.writeObject(marketplacesFile, known.Set(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
+func (c *command) saveKnownMarketplace(known plainjson.Object, name, dir string) error {
+	return c.writeObject(marketplacesFile, known.Set(name, catalog.NewKnownMarketplace(dir, c.Now()).JSON()))
 }
 
 func (c *command) listMarketplaces() error {
@@ -152,11 +142,11 @@ func (c *command) listMarketplaces() error {
 	var text strings.Builder
 	text.WriteString("Configured marketplaces:\n\n  ❯ " + builtinMarketplace + "\n    Source: Built in (Anthropic Directory)\n\n")
 	for _, f := range known {
-		var entry knownMarketplace
+		var entry catalog.KnownMarketplace
 		if json.Unmarshal(f.Value, &entry) != nil {
 			continue
 		}
-		rows = append(rows, row{f.Key, entry.Source.Source, entry.Source.Path, entry.Location})
+		rows = append(rows, row{f.Key, entry.Source.Source, entry.Source.Path, entry.Dir})
 		text.WriteString("  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n")
 	}
 	if c.asJSON {
@@ -187,11 +177,11 @@ func (c *command) refreshMarketplaceTimestamps(name string) error {
 	}
 	n := 0
 	for _, f := range known {
-		var entry knownMarketplace
+		var entry catalog.KnownMarketplace
 		if name != "" && f.Key != name || json.Unmarshal(f.Value, &entry) != nil {
 			continue
 		}
-		if err := c.saveKnownMarketplace(known, f.Key, entry.Source); err != nil {
+		if err := c.saveKnownMarketplace(known, f.Key, entry.Source.Path); err != nil {
 			return err
 		}
 		n++

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
 // Options configure [Run]. All of them are required.
@@ -157,7 +158,7 @@ func (c *command) printJSON(value any) error {
 }
 
 const (
-	marketplacesFile     = "plugins/known_marketplaces.json"
+	marketplacesFile     = "plugins/" + catalog.KnownMarketplacesFile
 	installedPluginsFile = "plugins/installed_plugins.json"
 )
 
