@@ -188,7 +188,7 @@ func commandLineWithScript(c commandLine, script string) commandLine {
 
 // removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside the command line.
 func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
-	changesDirectory := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
+	changesDirectory := c.chainDirectory == "" && slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := c.script.WithoutWrappersBeforeRemoval(cmd)
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})

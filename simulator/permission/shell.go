@@ -156,8 +156,11 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
 		return c.askVerdictFromApprovalRequest(*refused[0].approval)
 	case len(parts) == 1:
-		q := *approvalWithEmptySuggestionList(needsApprovalText)
-		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command))
+		q, similar := *approvalWithEmptySuggestionList(needsApprovalText), c.command
+		if strings.HasPrefix(c.command, "cd "+c.startDirs[0]) {
+			similar = parts[0].cmd.Text // without the cd that does not count
+		}
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(similar))
 		return c.askVerdictFromApprovalRequest(q)
 	}
 	q := approvalForRefusedCommands(refused)

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -8,15 +9,52 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// chainAfterCDPattern matches a command line that begins with cd and contains no separator except &&, even in quotes.
+var chainAfterCDPattern = shellcmd.LazyRegexp(`^[ \t]*cd[ \t]([^;&|\n]|&&|\|[^|])*$`)
+
+// newCommandLineWithKnownDirectory omits each cd into the current directory from a line without pipes. If && joins all commands of the line and
+// the first one is a cd to a path such as /x or ./x in a working directory, the paths of the line are relative to this directory.
+// The shell may find other names through CDPATH (observed with 2.1.330).
+func newCommandLineWithKnownDirectory(shellCall *analyzedCall) commandLine {
+	c, call, judge, resolver := newCommandLineOfCall(shellCall), *shellCall, *shellCall.modeAndRules, *shellCall.modeAndRules.resolver
+	if c.script.IsPipeline || len(c.script.Commands) < 2 {
+		return c
+	}
+	call.script.Commands = slices.DeleteFunc(slices.Clone(c.script.Commands), func(cmd shellcmd.Command) bool { return isCDInto(c.startDirs[0], cmd) })
+	c.analyzedCall = &call
+	if len(call.script.Commands) == 0 || !chainAfterCDPattern().MatchString(c.command) {
+		return c
+	}
+	first := call.script.Commands[0]
+	if first.Name() != "cd" || len(first.Args) != 2 || len(first.Redirects) > 0 {
+		return c
+	}
+	to := c.words.resolveOperand(first.Args[1], first.Words[1])
+	if !to.isPlain || to.hasTilde || strings.Contains(to.text, "..") || to.text != "." && !strings.HasPrefix(to.text, "./") && !filepath.IsAbs(to.text) {
+		return c
+	}
+	if dir := resolver.resolveLinks(resolver.absolutePathFromCurrentDir(to.text)); resolver.isInWorkingDir(dir) {
+		c.chainDirectory = dir
+		resolver.currentDir = func() string { return dir }
+		call.modeAndRules, judge.resolver, c.words = &judge, &resolver, shellWordResolver{&resolver}
+	}
+	return c
+}
+
+func isCDInto(dir string, cmd shellcmd.Command) bool {
+	return cmd.Text == "cd "+dir && len(cmd.Redirects) == 0 && !cmd.IsTimed
+}
+
 // riskyDirectoryChangeApproval returns the approval request for a command line that changes the
 // directory and also contains a second cd, a git command, or a redirection to a file.
 func (c commandLine) riskyDirectoryChangeApproval() *approvalRequest {
-	cds, git, redirected := 0, false, shellcmd.HasWrite(c.script.Redirects)
+	cds, git, redirected, elsewhere := 0, false, shellcmd.HasWrite(c.script.Redirects), false
 	for _, cmd := range c.script.Commands {
 		name := cmd.WithoutBuiltinAndTimeoutPrefix().Name()
 		switch name {
 		case "cd":
 			cds++
+			elsewhere = elsewhere || !isCDInto(c.startDirs[0], cmd)
 		case "git":
 			git = true
 		}
@@ -26,9 +64,9 @@ func (c commandLine) riskyDirectoryChangeApproval() *approvalRequest {
 	case cds == 0:
 	case cds > 1:
 		return approvalWithoutSuggestionList("Multiple directory changes in one command require approval for clarity").setReasonCode(reasonCodeMultipleCD)
-	case git:
+	case git && elsewhere && c.chainDirectory != c.startDirs[0]:
 		return approvalWithoutSuggestionList("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").setReasonCode(reasonCodeCDWithGit)
-	case redirected:
+	case redirected && c.chainDirectory == "":
 		return &approvalRequest{
 			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithRedirect,
 			reason: "Compound command contains cd with output redirection" + manualApprovalSuffix,
@@ -46,7 +84,7 @@ const (
 // files, if its command line also changes the directory; it returns nil for other commands.
 func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutBuiltinAndTimeoutPrefix().Name() == "cd" })
-	if !moves || !isFileChangingCommand(unwrappedCommand.Name()) {
+	if !moves || c.chainDirectory != "" || !isFileChangingCommand(unwrappedCommand.Name()) {
 		return nil
 	}
 	q := &approvalRequest{
