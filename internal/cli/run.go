@@ -137,6 +137,8 @@ func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, en
 		return nil, true
 	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
 		return process.SignalErrorOr(ctx, nil), true
+	case errors.Is(e.err, syscall.ENOSPC):
+		return process.Verbatimf("Error: Claude Code could not save all of the output sent to a file because the disk is full (ENOSPC). Free up space on that disk before the next run."), true
 	case e.err != nil:
 		return process.SignalErrorOr(ctx, e.err), true
 	case turnsContext.Err() != nil:
