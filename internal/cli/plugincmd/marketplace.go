@@ -221,14 +221,14 @@ func (c *command) validate(path string) error {
 func (c *command) validateManifest(file string) error {
 	problem, manifest := readManifest(file, "plugin")
 	problem = cmp.Or(problem, spaceInNameProblem("Plugin", "my-plugin", manifest))
-	return c.printValidation("plugin", file, problem, manifestWarnings(manifest, "")...)
+	return c.printValidation("plugin", file, problem, append(unknownFieldWarnings("plugin", manifest), manifestWarnings(manifest, "")...)...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
 	problem, given := readManifest(marketplaceFile(dir), "marketplace")
 	problem = cmp.Or(problem, spaceInNameProblem("Marketplace", "my-marketplace", given))
 	m, _ := readMarketplace(dir) // readManifest has reported an error
-	var warnings []string
+	warnings := unknownFieldWarnings("marketplace", given)
 	if m.Description == "" && m.Metadata.Description == "" {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
 	}
@@ -265,6 +265,15 @@ func readManifest(file, schemaName string) (problem string, manifest plainjson.O
 		problems = append(problems, i.DottedPath()+": "+i.Message)
 	}
 	return strings.Join(problems, "\n"), manifest
+}
+
+func unknownFieldWarnings(schemaName string, manifest plainjson.Object) (warnings []string) {
+	for _, m := range manifest {
+		if !slices.ContainsFunc(manifestSchemas()[schemaName].Properties, func(p plainjson.SchemaProperty) bool { return p.Name == m.Key }) {
+			warnings = append(warnings, fmt.Sprintf("%s: Unknown field '%[1]s'. Claude Code ignores it at load time.", m.Key))
+		}
+	}
+	return warnings
 }
 
 func spaceInNameProblem(kind, example string, manifest plainjson.Object) string {
@@ -304,5 +313,8 @@ func (c *command) printValidation(kind, file, problems string, warnings ...strin
 		return c.printf("%s✔ Validation passed\n", text)
 	}
 	list("⚠", "warning", warnings)
+	if c.strict {
+		return errors.Join(c.printf("%s✘ Validation failed (--strict treats warnings as errors)\n", text), errFailed())
+	}
 	return c.printf("%s✔ Validation passed with warnings\n", text)
 }

@@ -33,6 +33,7 @@ var ErrNotSimulated = errors.New("not simulated")
 type command struct {
 	Options
 	asJSON bool
+	strict bool   // --strict of validate
 	scope  string // --scope; empty means not given
 }
 
@@ -51,7 +52,7 @@ const (
 func pluginCommands() []subcommand {
 	return []subcommand{
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
-		{"validate", "--json", "path", (*command).validate},
+		{"validate", "--json; --strict", "path", (*command).validate},
 		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).install)},
 		{"details", "--json", "name", (*command).rejectDetails},
 		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).uninstall)},
@@ -105,7 +106,7 @@ func (c *command) parse(s subcommand, words []string) (operand string, err error
 	found, err := argv.Parse(options, words)
 	for _, c.scope = range found.Options["scope"] { // the last one counts
 	}
-	c.asJSON = found.Options["json"] != nil
+	c.asJSON, c.strict = found.Options["json"] != nil, found.Options["strict"] != nil
 	switch {
 	case err != nil:
 		return "", c.printUsageError(err.Error())
