@@ -191,9 +191,7 @@ func (l *configLoader) addServersOfMCPJSONFiles(dir string) {
 	doc, err := removeJSONCommentsAndTrailingCommas(data)
 	if err != nil {
 		l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
-		return
-	}
-	if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
+	} else if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
 		l.addProblem("project", "", problem)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -51,8 +52,13 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
-	err = encoderForFormat(&plan)(sys.Stdout, s.PlayTurnsAndBackgroundWork(turns, prompts))
-	return checkRunOutcome(ctx, turns, sessionEnd{sys, s, err})
+	end := sessionEnd{sys: sys, session: s}
+	events := s.PlayTurnsAndBackgroundWork(turns, prompts)
+	if plan.Output.Format != "stream-json" {
+		events = end.printWarningAboutUncheckedCalls(events)
+	}
+	end.err = encoderForFormat(&plan)(sys.Stdout, events)
+	return checkRunOutcome(ctx, turns, end)
 }
 
 // runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
@@ -70,7 +76,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
-	return checkRunOutcome(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
+	return checkRunOutcome(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
 }
 
 // withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
@@ -109,6 +115,22 @@ type sessionEnd struct {
 	sys     *process.System
 	session *session.Session
 	err     error
+
+	hasUncheckedCalls bool // calls were refused because no classifier could check them, and stdout does not say so
+}
+
+// printWarningAboutUncheckedCalls moves the warning about calls that no classifier can check from the events to stderr.
+func (e *sessionEnd) printWarningAboutUncheckedCalls(events output.Events) output.Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for ev, err := range events {
+			if s, ok := ev.(*protocol.System); ok && slices.Contains(s.Fields, protocol.Field{Key: "tag", Value: "auto_mode_no_server_check"}) {
+				e.hasUncheckedCalls = true
+				fmt.Fprintln(e.sys.Stderr, s.Fields[0].Value)
+			} else if !yield(ev, err) {
+				return
+			}
+		}
+	}
 }
 
 // checkRunOutcome converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
@@ -144,7 +166,10 @@ func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, en
 	case turnsContext.Err() != nil:
 		return process.SignalErrorOr(ctx, nil), true
 	}
-	if last := e.session.LastResult(); last != nil && last.IsError {
+	if e.hasUncheckedCalls {
+		fmt.Fprintln(e.sys.Stderr, "Error: auto mode could not check some actions Claude tried, so they did not run. To run them, use another permission mode. Exiting with code 1.")
+	}
+	if last := e.session.LastResult(); e.hasUncheckedCalls || last != nil && last.IsError {
 		err = &process.ExitError{Code: process.ExitFailed}
 	}
 	return err, false

@@ -106,13 +106,10 @@ func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 }
 
 func (a *hookResult) nonBlockingErrorText() string {
-	if a.refusalReasonForUser != "" {
-		return a.refusalReasonForUser
-	}
 	if a.exitCode == nil || a.missingVerdictReason == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}
-	return "Failed with non-blocking status code: " + cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
+	return cmp.Or(a.refusalReasonForUser, "Failed with non-blocking status code: "+cmp.Or(strings.TrimSpace(a.stderr), "No stderr output"))
 }
 
 // addRefusalAttachmentUnlessShown records a hook's refusal in the transcript, unless a message to the user or the model already

@@ -59,7 +59,8 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
 		if o.Project {
 			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.readDotClaudeDir(filepath.Join(dir, ".claude"), dir)
+			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+			r.readProjectRules(o, dir)
 		}
 		if o.Local {
 			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
@@ -89,14 +90,6 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 		r.readProjectRules(o, dir)
 	}
 	return r.filesRead
-}
-
-func (r *instructionFileReader) readDotClaudeDir(dotClaude, dir string) {
-	if _, err := os.Stat(dotClaude); err != nil {
-		return
-	}
-	r.readFileAndImports(InstructionFile{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-	r.readRuleFilesBelow(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
 // readDirectory reads the instruction files and rules of a directory; files that were read before are skipped.

@@ -66,12 +66,11 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 // of the main worktree.
 func dotClaudeDirsUpToRepositoryOrHome(dir, home string) (dirs []string, main string) {
 	top := gitworktree.NearestDirectoryWithDotGit(dir)
-	for dir != home {
+	for ; dir != home; dir = filepath.Dir(dir) {
 		dirs = append(dirs, filepath.Join(dir, ".claude"))
 		if dir == top || dir == filepath.Dir(dir) {
 			break
 		}
-		dir = filepath.Dir(dir)
 	}
 	if main = gitworktree.MainTopOfLinkedWorktree(top); main != "" && dir == top && top != home {
 		return dirs, filepath.Join(main, ".claude")
