@@ -85,7 +85,7 @@ type customCommand struct {
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
-		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: slash.UsedTool(c.definition.Body)}, nil
+		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: map[bool]string{false: slash.UsedTool(c.definition.Body)}[strings.HasPrefix(err.Error(), "Shell command permission check failed")]}, nil
 	}
 	if c.definition.RunsInAgent {
 		result := "custom"

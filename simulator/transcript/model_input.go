@@ -240,7 +240,7 @@ func (c *modelInput) addSystemText(text string) {
 
 // ensureSystemMessageForConfig adds an empty system message after the first message if no reminder contains the message config.
 func (c *modelInput) ensureSystemMessageForConfig(now RequestContext) {
-	if now.MessageConfig != nil && c.sentMessages == 0 && (len(c.messages) == 1 || len(c.messages) > 1 && c.messages[1].role != "system") {
+	if now.MessageConfig != nil && c.sentMessages == 0 && len(c.messages) > 0 && !slices.ContainsFunc(c.messages, func(m inputMessage) bool { return m.role == "system" }) {
 		c.messages = slices.Insert(c.messages, 1, inputMessage{role: "system", content: []json.RawMessage{}, differsFromLines: true})
 	}
 }
