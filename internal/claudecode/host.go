@@ -1,8 +1,6 @@
 package claudecode
 
-import (
-	"time"
-)
+import "time"
 
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"

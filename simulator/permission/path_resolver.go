@@ -104,6 +104,14 @@ func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	return p.absolutePathFrom(p.currentDir(), path)
 }
 
+// absolutePathToRead keeps two slashes at the beginning, which can name another computer: no rule and directory contains such a path.
+func (p *pathResolver) absolutePathToRead(path string) string {
+	if strings.HasPrefix(path, "//") {
+		return "/" + p.resolveLinksBeforeParents(path)
+	}
+	return p.resolveLinksBeforeParents(path)
+}
+
 // resolveLinksBeforeParents resolves a path of a command line as the shell does: it follows a link before it
 // applies "..".
 func (p *pathResolver) resolveLinksBeforeParents(path string) string {

@@ -1,8 +1,6 @@
 package protocol
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
 // Envelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
 // 8.3). Each kind of line embeds LineHead, LineID and LineTrailer in the order of the real CLI's keys.

@@ -107,13 +107,10 @@ type KnownMarketplace struct {
 	LastUpdated string            `json:"lastUpdated"`
 }
 
-// NewKnownMarketplace returns the entry of a marketplace in a directory.
-func NewKnownMarketplace(dir string, updated time.Time) KnownMarketplace {
-	return KnownMarketplace{MarketplaceSource{"directory", dir}, dir, updated.UTC().Format("2006-01-02T15:04:05.000Z")}
+// NewKnownMarketplace returns the [KnownMarketplace] of a directory as JSON.
+func NewKnownMarketplace(dir string, updated time.Time) json.RawMessage {
+	return json.RawMessage(plainjson.MarshalString(KnownMarketplace{MarketplaceSource{"directory", dir}, dir, updated.UTC().Format("2006-01-02T15:04:05.000Z")}))
 }
-
-// JSON returns the entry as the file contains it.
-func (m KnownMarketplace) JSON() json.RawMessage { return json.RawMessage(plainjson.MarshalString(m)) }
 
 // SaveNewMarketplaces adds marketplaces to the file of known marketplaces in marketplacesDir, unless they are known or not in their
 // directories. The real CLI does this in the background: it has no effect on the plugins of this session. It ignores errors.
@@ -124,7 +121,7 @@ func SaveNewMarketplaces(marketplacesDir string, dirByName map[string]string, no
 	for _, name := range slices.Sorted(maps.Keys(dirByName)) {
 		dir := dirByName[name]
 		if _, notFound := os.Stat(filepath.Join(dir, filepath.FromSlash(MarketplaceManifestFile))); err == nil && notFound == nil && known.Get(name) == nil {
-			known, isNew = known.Set(name, NewKnownMarketplace(dir, now).JSON()), true
+			known, isNew = known.Set(name, NewKnownMarketplace(dir, now)), true
 		}
 	}
 	if isNew {

@@ -89,8 +89,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 }
 
 func stringOrEmpty(raw json.RawMessage) string {
-	value := plainjson.DecodeOrZero[string](raw) // a value that is not a string results in ""
-	return value
+	return plainjson.DecodeOrZero[string](raw) // a value that is not a string results in ""
 }
 
 func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSON json.RawMessage) {

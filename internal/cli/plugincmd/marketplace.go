@@ -124,7 +124,7 @@ func (c *command) addMarketplace(source string) error {
 }
 
 func (c *command) saveKnownMarketplace(known plainjson.Object, name, dir string) error {
-	return c.writeObject(marketplacesFile, known.Set(name, catalog.NewKnownMarketplace(dir, c.Now()).JSON()))
+	return c.writeObject(marketplacesFile, known.Set(name, catalog.NewKnownMarketplace(dir, c.Now())))
 }
 
 func (c *command) listMarketplaces() error {
