@@ -294,7 +294,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		if cfg.Type == typeSDK {
 			cfg.Source = typeSDK
 		}
-		l.addUnexpandedServer(cfg)
+		l.addServerAndVariableWarnings(cfg)
 	}
 }
 
@@ -306,8 +306,8 @@ func (l *configLoader) addError(name string, e *configEntryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
-// addUnexpandedServer adds a server. If there is one of the same name, the new server takes its place in the list.
-func (l *configLoader) addUnexpandedServer(cfg ServerConfig) {
+// addServerAndVariableWarnings adds a server. If there is one of the same name, the new server takes its place in the list.
+func (l *configLoader) addServerAndVariableWarnings(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {

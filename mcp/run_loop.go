@@ -35,7 +35,7 @@ func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 	if l.cfg.Disabled {
 		l.setStateDisabled()
 	} else {
-		l.startConnectAttempt(ctx)
+		l.setConnectingAndStartDial(ctx)
 	}
 	for {
 		select {
@@ -93,7 +93,7 @@ func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requeste
 			} else {
 				l.reconnectAttempts, l.firstConnectRetries = 0, 0
 			}
-			l.startConnectAttempt(ctx)
+			l.setConnectingAndStartDial(ctx)
 		}
 	case StateDisabled:
 		l.dropConnectionAndAttempts(ctx)
@@ -108,7 +108,7 @@ func (l *connectionLoop) setStateDisabled() {
 	l.updateStatus(func(st *status) { st.state = StateDisabled })
 }
 
-func (l *connectionLoop) startConnectAttempt(ctx context.Context) {
+func (l *connectionLoop) setConnectingAndStartDial(ctx context.Context) {
 	l.updateStatus(func(st *status) { st.state = StateConnecting })
 	l.startDialInBackground(ctx)
 }
@@ -158,7 +158,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr), CLICode: connection.ErrorCode(dialErr)}
 	}
 	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnectsBeforeFailed && !d.NeedsAuth {
-		l.scheduleReconnect()
+		l.scheduleReconnectAndCountAttempt()
 		l.updateStatus(func(st *status) {
 			st.state, st.attempt, st.connectError, st.cliErrorText, st.cliErrorCode = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText, d.CLICode
 		})
@@ -166,7 +166,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	}
 	wasConnected := l.reconnectAttempts > 0
 	if wasConnected && d.IsTransient {
-		l.scheduleReconnect()
+		l.scheduleReconnectAndCountAttempt()
 	} else {
 		l.reconnectAttempts = 0
 	}
@@ -208,7 +208,7 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	return unit * time.Duration(shortest+min(first<<min(attempts-maxReconnectsBeforeFailed, 10), longest)) / 2
 }
 
-func (l *connectionLoop) scheduleReconnect() {
+func (l *connectionLoop) scheduleReconnectAndCountAttempt() {
 	l.retryTimer = time.NewTimer(reconnectPause(l.reconnectAttempts, l.options.Pauses.Reconnect))
 	l.reconnectAttempts++
 }
@@ -249,7 +249,7 @@ func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 	l.reconnectAttempts = 0
 	if auto := l.cfg.AutoReconnect; auto == nil && l.isHTTPOrSSE() || auto != nil && *auto {
 		l.reconnectAttempts = 1
-		l.startConnectAttempt(ctx)
+		l.setConnectingAndStartDial(ctx)
 		return
 	}
 	l.updateStatus(func(st *status) {

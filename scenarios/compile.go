@@ -326,7 +326,7 @@ func (c *scenarioCompiler) compilePatternAtKey(p *Pattern, key string) (compiled
 		if compiledPattern, bad, err = compilePattern(p, nil); err != nil {
 			saved := c.Path
 			c.Path = append(c.Path, bad...)
-			c.Hintf(patternHint(err), "%v", err)
+			c.Hintf(hintIfRE2LacksSyntax(err), "%v", err)
 			c.Path = saved
 		}
 	})

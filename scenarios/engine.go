@@ -159,7 +159,7 @@ func (e *Engine) countTowardNotificationLoop(promptRequest Request, answeringRul
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false
 	}
-	if !slices.ContainsFunc(stepsOf(answeringRule.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
+	if !slices.ContainsFunc(stepsWithTextAfterCalls(answeringRule.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
 		return false
 	}
 	rounds := map[int]int{} // a copy, because forks share the old map
@@ -337,7 +337,7 @@ func (e *Engine) defaultRuleRef() RuleRef {
 
 // ruleRef returns the name of a rule, or of one of its turns if turn is not negative.
 func (e *Engine) ruleRef(rule, turn int) RuleRef {
-	ref := RuleRef{Name: ruleName(rule)}
+	ref := RuleRef{Name: zeroBasedRuleName(rule)}
 	if turn >= 0 {
 		ref.Name += ".turns[" + strconv.Itoa(turn) + "]"
 	}

@@ -203,7 +203,7 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	}
 	for i := range s.Responses {
 		if at := s.rulePosition(i); !isRuleUsed(at, seen) {
-			unused = append(unused, RuleRef{Name: ruleName(i), File: at.File, Line: at.Line})
+			unused = append(unused, RuleRef{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line})
 		}
 	}
 	return unused
@@ -214,7 +214,7 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 func (s *Scenario) RuleAtLine(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
 		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && haveSameBaseName(at.File, file) {
-			found = RuleRef{Name: ruleName(i), File: at.File, Line: at.Line}
+			found = RuleRef{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line}
 		}
 	}
 	return found
@@ -233,7 +233,7 @@ func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (resultPerRule []ExpectationResult) {
 	var results []ExpectationResult
 	for i := range s.Responses {
-		result := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
+		result := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", zeroBasedRuleName(i), s.Responses[i].Pattern.String())}
 		result.At = s.rulePosition(i)
 		result.IsMet = isRuleUsed(result.At, seen)
 		switch {

@@ -347,11 +347,11 @@ func (l *linter) mayBeCalled(name string) bool {
 	want := currentToolNameWithoutServer(name)
 	return len(l.scenario.Responses) == 0 && l.scenario.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.calledTools, func(called string) bool {
 		have := currentToolNameWithoutServer(called)
-		return mayMatchGlob(want, have) || mayMatchGlob(have, want)
+		return globMatchesOrIsInvalid(want, have) || globMatchesOrIsInvalid(have, want)
 	})
 }
 
-func mayMatchGlob(pattern, name string) bool {
+func globMatchesOrIsInvalid(pattern, name string) bool {
 	g, err := match.Glob(pattern)
 	if err != nil {
 		return true

@@ -157,13 +157,13 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, problem *diag.Diagnostic) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix = diag.IndexJSON(path, []byte(src))
-		if problem = ix.FirstProblem(); problem != nil {
+		if problem = ix.FirstPossibleProblem(); problem != nil {
 			problem.Message = "invalid JSON: " + problem.Message
 		}
 		return ix, nil, problem
 	}
 	ix = diag.IndexTOML(path, src)
-	if problem = ix.FirstProblem(); problem == nil || ix.HasExceededParserLimit() {
+	if problem = ix.FirstPossibleProblem(); problem == nil || ix.HasExceededParserLimit() {
 		return ix, nil, problem
 	}
 	if _, err := toml.Decode(src, &tree); err != nil { // the index parses only simple syntax

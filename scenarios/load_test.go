@@ -302,7 +302,7 @@ func compareTrees(t *testing.T, src []byte, isJSON bool) {
 		ix = diag.IndexTOML("f", src)
 		_, err = toml.Decode(string(src), &want)
 	}
-	if ix.FirstProblem() != nil {
+	if ix.FirstPossibleProblem() != nil {
 		return
 	}
 	if err != nil {

@@ -120,8 +120,8 @@ func sortAndSpaceJoinGroupNames(names []string) string {
 	return strings.Join(names, " ")
 }
 
-// patternHint returns a hint if the error is about regular expression syntax that RE2 lacks, otherwise "".
-func patternHint(err error) string {
+// hintIfRE2LacksSyntax returns a hint if the error is about regular expression syntax that RE2 lacks, otherwise "".
+func hintIfRE2LacksSyntax(err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "(?=") || strings.Contains(text, "(?!") || strings.Contains(text, "(?<"):

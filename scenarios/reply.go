@@ -157,11 +157,11 @@ type activeResponse struct {
 }
 
 func newResponse(h *matchedRule) *activeResponse {
-	return &activeResponse{rule: h, steps: stepsOf(h.response)}
+	return &activeResponse{rule: h, steps: stepsWithTextAfterCalls(h.response)}
 }
 
-// stepsOf converts a response to steps. A response with tool calls becomes two steps: the calls, and then the text.
-func stepsOf(r *Response) []Step {
+// stepsWithTextAfterCalls converts a response to steps. A response with tool calls becomes two steps: the calls, and then the text.
+func stepsWithTextAfterCalls(r *Response) []Step {
 	switch {
 	case r == nil:
 		return []Step{{}}
@@ -215,7 +215,7 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 
 // findStep returns the index of the next step with a true condition, or len(r.steps). If a
 // condition cannot be evaluated, the index is that of its step.
-func (r *activeResponse) findStep(ctx context.Context) (int, error) {
+func (r *activeResponse) findStep(ctx context.Context) (indexOrStepCount int, err error) {
 	for i := r.nextStep; i < len(r.steps); i++ {
 		if ok, err := r.rule.scope.EvaluateCondition(ctx, r.steps[i].When); ok || err != nil {
 			return i, err

@@ -58,7 +58,7 @@ func (s *Scenario) ScriptsFailureOrFault(rule string) bool {
 		return true
 	}
 	for i, r := range s.Responses {
-		if ruleName(i) == name {
+		if zeroBasedRuleName(i) == name {
 			return r.Failure != nil || r.Fault != "" || r.Response.hasFailureOrFault() ||
 				slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailureOrFault() })
 		}
@@ -86,7 +86,7 @@ func (r *Response) scriptsAgents() bool {
 
 const defaultRuleName = "default_response"
 
-func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
+func zeroBasedRuleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
 // File returns the name of the scenario file; empty means none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }

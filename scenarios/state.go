@@ -91,7 +91,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		}
 		src, groups = compiled.source, compiled.groups
 	}
-	if h.response == nil || r.Step < 0 || r.Step > len(stepsOf(h.response)) {
+	if h.response == nil || r.Step < 0 || r.Step > len(stepsWithTextAfterCalls(h.response)) {
 		return false
 	}
 	match := map[any]any{}

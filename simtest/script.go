@@ -121,7 +121,7 @@ func (s *testRun) prompts() []Prompt {
 	var all []Prompt
 	for _, e := range s.readJournalEntries() {
 		switch {
-		case e.Prompt != nil && !e.Prompt.Injected:
+		case e.Prompt != nil && !e.Prompt.WrittenByCLI:
 			all = append(all, Prompt{Text: e.Prompt.Prompt, SessionID: e.SessionID, PID: e.PID})
 		case e.Request != nil && e.Request.Prompt != "" && e.Request.Attempt <= 1:
 			all = append(all, Prompt{Text: e.Request.Prompt, SessionID: e.Request.Session, PID: e.PID})

@@ -29,7 +29,7 @@ func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.Conve
 		b.emitAndAddAgentUsageToTotals(events)
 	}
 	if phase == task.ConversationPhaseBetweenTurns && b.totals.turnEndErrorIfBudgetSpent(false) != nil && b.sim.main.Tasks.StopBackgroundAgentsKeepingEvents() {
-		b.out.emit(&protocol.VerbatimOutput{Stderr: fmt.Sprintf("Budget limit reached ($%.2f of $%s); stopping background agents.\n", b.sim.totals.spentUSD(), protocol.FormatNumber(b.totals.budgetUSD))})
+		b.out.emitAsIs(&protocol.VerbatimOutput{Stderr: fmt.Sprintf("Budget limit reached ($%.2f of $%s); stopping background agents.\n", b.sim.totals.spentUSDInProcess(), protocol.FormatNumber(b.totals.budgetUSD))})
 	}
 }
 
@@ -54,7 +54,7 @@ func (b *backgroundTaskReporter) emitAndAddAgentUsageToTotals(taskEvents []proto
 		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // a sub-agent executed the call
 			b.totals.recordDenial(ran.Use, ran.Use.InputForHooksAndHosts())
 		}
-		b.out.emit(b.out.assignIDs(ev))
+		b.out.emitAsIs(b.out.assignIDs(ev))
 	}
 }
 
@@ -79,10 +79,10 @@ const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 // prompts can arrive, it returns immediately: in this case, results are held back until all agents have finished.
 func (b *backgroundTaskReporter) waitForAgentsBeforeResult(ctx context.Context) {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosedForNewPrompts() || !tasks.HasRunningOrUnshownAgent() {
+	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosedForNewPrompts() || !tasks.HasRunningOrUnshownBackgroundAgent() {
 		return
 	}
-	_ = b.emitTaskEventsWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasNonWaitingAgent() }) // the turn ends even after an error
+	_ = b.emitTaskEventsWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasNonWaitingBackgroundAgent() }) // the turn ends even after an error
 	b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
 }
 
@@ -120,7 +120,7 @@ func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 		return
 	}
 	for n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice(task.ConversationPhaseInTurn) {
-		b.out.emit(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.currentTimestamp()})
+		b.out.emitAsIs(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.currentTimestamp()})
 	}
 }
 

@@ -22,8 +22,8 @@ func (k *localCommandRunner) parsePrompt() (call slash.Call, isCommand bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansionToolsAndModel grants the tools and sets the model of a command's expansion, until undo is called.
-func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expansion) (undo func()) {
+// applyExpansionToolsModelAndEffort grants the tools and sets the model of a command's expansion, until undo is called.
+func (k *localCommandRunner) applyExpansionToolsModelAndEffort(expansion *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if expansion == nil {
 		return func() { commands.SetGrantedRules(nil) }
@@ -72,7 +72,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-func (k *localCommandRunner) refuseBlankPrompt(ctx context.Context) error {
+func (k *localCommandRunner) endTurnWithBlankPromptWarning(ctx context.Context) error {
 	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, slash.Outcome{}); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 	take := func() {
 		for _, ev := range tasks.Take(task.ConversationPhaseInTurn) {
 			if frame, ok := ev.(*protocol.System); ok {
-				k.out.emit(k.out.assignIDs(frame))
+				k.out.emitAsIs(k.out.assignIDs(frame))
 				continue
 			}
 			eventsToEmitAfterInit = append(eventsToEmitAfterInit, ev)
@@ -169,7 +169,7 @@ func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, out
 	if !outcome.IsUnknown {
 		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(outcome.Result, c.Name), "-", "_"), "_")
 	}
-	k.out.emit(ev)
+	k.out.emitAsIs(ev)
 	return end
 }
 
@@ -189,10 +189,10 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	if s.options.Hooks != nil {
-		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: "clear"}})
+		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
-	k.out.emit(&protocol.Frame{
+	k.out.emitAsIs(&protocol.Frame{
 		Type: "conversation_reset",
 		Fields: []protocol.Field{
 			{Key: "new_conversation_id", Value: conversation},
@@ -218,8 +218,8 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags("clear")}
-	k.out.emit(k.prompts.localCommandAcceptedEvent())
-	k.out.emit(&protocol.HiddenEvent{Event: k.commandOutputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.out.emitAsIs(k.prompts.localCommandAcceptedEvent())
+	k.out.emitAsIs(&protocol.HiddenEvent{Event: k.commandOutputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
 	end := turnEndWithoutModelRequest("")
 	end.localCommand = "clear"
@@ -286,7 +286,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c slash.Call, problemForHost string, outcomeForUser slash.Outcome, work compaction) error {
 	work.emitCompactionEndStatus("failed", problemForHost)
 	k.prompts.emitInit(ctx)
-	k.out.emit(k.prompts.localCommandAcceptedEvent())
+	k.out.emitAsIs(k.prompts.localCommandAcceptedEvent())
 	return k.emitCommandOutputAndReturnTurnEnd(c, outcomeForUser, nil)
 }
 
@@ -296,7 +296,7 @@ func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protoc
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.assignIDs(told)
 	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0}, summaryMessage, told} {
-		k.out.emit(ev)
+		k.out.emitAsIs(ev)
 	}
 	k.out.assignIDsAndEmitAll(sum.attachments)
 	end := turnEndWithoutModelRequest("")

@@ -283,7 +283,7 @@ func TestNoBackground(t *testing.T) {
 	for ev := range s.BackgroundEvents(t.Context()) {
 		t.Errorf("%T", ev)
 	}
-	for ev := range s.WaitForBackground(t.Context(), time.Hour) {
+	for ev := range s.WaitForBackgroundAndItsTurns(t.Context(), time.Hour) {
 		t.Errorf("%T", ev)
 	}
 }

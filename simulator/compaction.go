@@ -80,8 +80,8 @@ func (c *compaction) compactAutomatically(ctx context.Context, evenWithFewReplie
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
 	c.applyCompactionAndEmitBoundary(sum, shown.UUID)
-	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID()})
-	c.out.emit(shown)
+	c.out.emitAsIs(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID()})
+	c.out.emitAsIs(shown)
 	c.out.assignIDsAndEmitAll(sum.attachments)
 	return true, nil
 }
@@ -107,7 +107,7 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
 	}
 	sum.tokensBefore += tokensToSend
-	out, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, in)
+	out, err := c.hooks.runHooksEmittingFramesOnly(ctx, in)
 	if err != nil {
 		return sum, err
 	}
@@ -134,12 +134,12 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 	if err := c.background.sleepWhileEmittingTaskEvents(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	start, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.resolvedModelName()})
+	start, err := c.hooks.runHooksEmittingFramesOnly(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.resolvedModelName()})
 	if err != nil {
 		return sum, err
 	}
 	sum.attachments = start.AttachmentEvents()
-	after, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
+	after, err := c.hooks.runHooksEmittingFramesOnly(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}

@@ -99,7 +99,7 @@ func (a *turnContinuation) continueIncompleteReply(ctx context.Context) (prompt 
 		if a.truncations++; a.truncations > maxContinuationsAfterTruncationPerTurn {
 			return "", a.exchange.emitFailureAndEndTurn(ctx, a.outputOrContextLimitFailure(stop))
 		}
-		a.out.emit(a.messageAskingToContinueReply(truncatedReplyPrompt))
+		a.out.emitAsIs(a.messageAskingToContinueReply(truncatedReplyPrompt))
 		return truncatedReplyPrompt, nil
 	case "refusal":
 		a.sim.history.safetyStops++
@@ -110,12 +110,12 @@ func (a *turnContinuation) continueIncompleteReply(ctx context.Context) (prompt 
 		a.out.emitInformational(a.sessionModelDisplayName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 		text := a.messageAskingToContinueReply(refusedReplyPrompt)
 		text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
-		a.out.emit(text)
+		a.out.emitAsIs(text)
 		return refusedReplyPrompt, nil
 	case "end_turn":
 		if a.exchange.lastReply.isEmpty && !a.askedAfterEmpty && a.structured.schema == nil {
 			a.askedAfterEmpty = true
-			a.out.emit(a.messageAskingToContinueReply(emptyReplyPrompt))
+			a.out.emitAsIs(a.messageAskingToContinueReply(emptyReplyPrompt))
 			return emptyReplyPrompt, nil
 		}
 	}
@@ -162,12 +162,12 @@ func (a *turnContinuation) sessionModelDisplayName() string {
 func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
 	a.out.assignIDsAndEmitAll(stopHookOutcome.AttachmentEvents())
 	if stopHookOutcome.StopHooks != nil {
-		a.out.emit(stopHookOutcome.StopHooks)
+		a.out.emitAsIs(stopHookOutcome.StopHooks)
 	}
 }
 
 func (a *turnContinuation) callStopHooks(ctx context.Context) (hook.Outcome, error) {
-	return a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
+	return a.hooks.runHooksEmittingFramesOnly(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
 		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
 	})
@@ -191,7 +191,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 		return "", false, nil
 	case out.Failed && !out.Block:
 		if a.stopBlocks == 0 { // a turn has one notification
-			a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
+			a.out.emitAsIs(a.out.assignIDs(hook.StopHookErrorNotification()))
 		}
 		return "", false, nil
 	case !out.Block && context == "":
@@ -215,7 +215,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 		return context, true, nil
 	}
 	if a.stopBlocks == 1 {
-		a.out.emit(a.out.assignIDs(hook.StopHookErrorNotification()))
+		a.out.emitAsIs(a.out.assignIDs(hook.StopHookErrorNotification()))
 	}
 	return strings.Join(out.Texts, "\n"), true, nil
 }

@@ -96,9 +96,9 @@ func (d *toolCallRunner) showCallEventsUntilResultOrStreamContinues(ctx context.
 	return nil, false
 }
 
-// startHooksOfWaitingCall starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
-func (d *toolCallRunner) startHooksOfWaitingCall(ctx context.Context, waitingCall *preparedCall) {
-	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleCallEffect(ctx, waitingCall.toolUse) != (CallFirstEffect{StreamPointBeforeBlockStop, true}) {
+// startWaitingCallIfHooksDue starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
+func (d *toolCallRunner) startWaitingCallIfHooksDue(ctx context.Context, waitingCall *preparedCall) {
+	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleEffectOfCall(ctx, waitingCall.toolUse) != (CallFirstEffect{StreamPointBeforeBlockStop, true}) {
 		return
 	}
 	d.precheckAndUpdateCall(ctx, waitingCall)
@@ -146,9 +146,9 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 		if e.Point == StreamPointTwoEventsAfterBlockStop {
 			m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() {})
 		}
-		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.startCall(ctx, last) })
+		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.startCallAndEmitEvents(ctx, last) })
 	case e.Starts:
-		m.startCall(ctx, last)
+		m.startCallAndEmitEvents(ctx, last)
 	default:
 		m.round.precheckAndUpdateCall(ctx, &m.calls[last]) // the tools will refuse the call
 		r := m.round.executeAndTimeCall(ctx, 0, m.calls[last])
@@ -165,7 +165,7 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 	return m.out.errorIfConsumerStopped()
 }
 
-func (m *streamedMessage) startCall(ctx context.Context, i int) {
+func (m *streamedMessage) startCallAndEmitEvents(ctx context.Context, i int) {
 	m.round.precheckAndUpdateCall(ctx, &m.calls[i])
 	m.calls[i].started = m.round.startCallInGoroutine(ctx, m.calls[i])
 	m.emitStartedCallEventsAndResult(ctx, i)
@@ -181,7 +181,7 @@ func (m *streamedMessage) emitStartedCallEventsAndResult(ctx context.Context, ca
 			run.nextEvent <- struct{}{}
 			m.emitStartedCallEventsAndResult(ctx, callIndex)
 		})
-	case r != nil && (r.err != nil || r.result.Stop != nil): // runCalls ends the turn
+	case r != nil && (r.err != nil || r.result.Stop != nil): // runCallsAndEmitResults ends the turn
 		run.done <- *r
 	case r != nil:
 		c.earlyResult, c.started = r, nil

@@ -60,7 +60,7 @@ func (o *emitter) errorIfConsumerStopped() error {
 	return nil
 }
 
-func (o *emitter) emit(ev protocol.Event) {
+func (o *emitter) emitAsIs(ev protocol.Event) {
 	if o.consumerStopped {
 		return
 	}
@@ -89,16 +89,16 @@ func (o *emitter) yieldErrorToConsumer(err error) {
 
 func (o *emitter) assignIDsAndEmitAll(events []protocol.Event) {
 	for _, ev := range events {
-		o.emit(o.assignIDs(ev))
+		o.emitAsIs(o.assignIDs(ev))
 	}
 }
 
 func (o *emitter) emitTranscriptNotSavedWarning(err error) {
-	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
+	o.emitAsIs(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
 func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {
-	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
+	o.emitAsIs(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
 func (o *emitter) emitInformational(content, level string) {
@@ -110,7 +110,7 @@ func (o *emitter) emitTitleChange(title string) {
 }
 
 func (o *emitter) emitInjectedText(text string, synthetic bool) {
-	o.emit(o.injectedMessage(text, synthetic))
+	o.emitAsIs(o.injectedMessage(text, synthetic))
 }
 
 func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {

@@ -143,14 +143,14 @@ func (x *modelClient) emitEventsAndWaitBeforeReply(ctx context.Context, req scen
 func (x *modelClient) emitScriptedFrame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
-		x.out.emit(&protocol.VerbatimOutput{Stderr: f.Stderr})
+		x.out.emitAsIs(&protocol.VerbatimOutput{Stderr: f.Stderr})
 		return nil
 	case f.JSON == nil:
 		line := &protocol.VerbatimOutput{Stdout: []byte(f.Line), Times: f.Times}
 		if !f.Cut {
 			line.End = []byte("\n")
 		}
-		x.out.emit(line)
+		x.out.emitAsIs(line)
 		return nil
 	}
 	var keys map[string]json.RawMessage
@@ -164,7 +164,7 @@ func (x *modelClient) emitScriptedFrame(f scenarios.Frame) error {
 			body += fmt.Sprintf(",%q:%q", id.key, id.value)
 		}
 	}
-	x.out.emit(&protocol.VerbatimOutput{Stdout: []byte(body + "}\n")})
+	x.out.emitAsIs(&protocol.VerbatimOutput{Stdout: []byte(body + "}\n")})
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (x *modelClient) emitRuleMatchOrEndTurn(req scenarios.Request, reply scenar
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
 	}
-	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
+	x.out.emitAsIs(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, WrittenByCLI: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {
 		return nil
 	}
@@ -254,13 +254,13 @@ func (x *modelClient) emitRateLimitsOnce() {
 		return
 	}
 	x.sim.history.rateLimitsShown = true
-	x.out.emit(&protocol.Frame{
+	x.out.emitAsIs(&protocol.Frame{
 		Type: "rate_limit_event", SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
-		Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimits{"allowed", false}}},
+		Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimitInfo{"allowed", false}}},
 	})
 }
 
-type rateLimits struct {
+type rateLimitInfo struct {
 	Status  string `json:"status"`
 	Overage bool   `json:"isUsingOverage"`
 }
@@ -322,14 +322,14 @@ func (x *modelClient) simulateFailureAndRetries(ctx context.Context, rule string
 	}
 	api := x.sim.describeFailure(f)
 	if api.Stderr != "" {
-		x.out.emit(&protocol.VerbatimOutput{Stderr: api.Stderr})
+		x.out.emitAsIs(&protocol.VerbatimOutput{Stderr: api.Stderr})
 	}
 	recovered, err := x.retryRequest(ctx, f, api, rule)
 	if err != nil || recovered {
 		return err
 	}
 	for x.nextFallbackModel(api) != "" {
-		x.switchToFallback(api)
+		x.switchToFallbackForTurn(api)
 		if x.sim.isFailureUsedUp(rule, f) {
 			return nil
 		}
@@ -369,7 +369,7 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
 	x.sim.history.simulatedFailures[rule]++
 	for n := range api.SilentRetries {
-		x.out.emit(&protocol.RequestRepeated{Attempt: n + 1, WithoutStreaming: api.SilentRetries == 1})
+		x.out.emitAsIs(&protocol.RequestRepeated{Attempt: n + 1, WithoutStreaming: api.SilentRetries == 1})
 		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}
@@ -398,13 +398,13 @@ func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, ap
 		if api.Status != 0 {
 			ev.ErrorStatus = &api.Status
 		}
-		x.out.emit(ev)
+		x.out.emitAsIs(ev)
 		trace := &protocol.FailedAPIRequestBeforeRetry{Status: api.Status, Message: api.APIMessage, Body: api.APIMessage, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
 		if api.ResponseErrorType != "" {
 			trace.RequestID = x.out.newAPIStyleID("req")
 			trace.Body = api.BodyAsQuotedByCLI(trace.RequestID)
 		}
-		x.out.emit(trace)
+		x.out.emitAsIs(trace)
 		if err := x.background.sleepWhileEmittingTaskEvents(ctx, time.Duration(float64(wait)*x.sim.options.Limits.RetryScale)); err != nil {
 			return false, err
 		}
@@ -470,7 +470,7 @@ func (x *modelClient) emitFailureAndEndTurn(ctx context.Context, api apiFailure)
 		return err
 	}
 	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
-	x.out.emit(ev)
+	x.out.emitAsIs(ev)
 	x.lastReply.text, x.lastReply.displayedText = api.DisplayText, nil
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
 	return &turnEndError{

@@ -18,11 +18,11 @@ func (x *modelClient) nextFallbackModel(api apiFailure) string {
 	return left[0]
 }
 
-// switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
-func (x *modelClient) switchToFallback(api apiFailure) {
+// switchToFallbackForTurn uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
+func (x *modelClient) switchToFallbackForTurn(api apiFailure) {
 	original, next, trigger := x.sim.resolvedModelName(), x.nextFallbackModel(api), api.FallbackReason()
 	name := claudecode.ResolveModel(next)
-	x.out.emit(&protocol.RequestRepeated{})
+	x.out.emitAsIs(&protocol.RequestRepeated{})
 	x.sim.options.State.SetTurnModel(next)
 	x.usedFallbackModels++
 	x.nextReplyIsUnstreamed = api.Status == 404 // the following requests of the turn are not streamed

@@ -71,7 +71,7 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 	}
 	for _, in := range tools.NewContext(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
-			if _, err := p.runHooksAndEmitAttachments(ctx, *in.Hook); err != nil {
+			if _, err := p.runHooksEmittingFramesAndAttachments(ctx, *in.Hook); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}})
+		p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}})
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
 		}
-		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
+		if _, err := p.runHooksEmittingFramesAndAttachments(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -117,22 +117,22 @@ func (p *turnHooks) addAsyncHookAnswers() {
 		isNew := func(text string) bool { return !slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text)) }
 		if len(ev.Rendered) == 0 || slices.ContainsFunc(ev.Rendered, isNew) {
 			p.prompts.addedContext = append(p.prompts.addedContext, ev.Rendered...)
-			p.out.emit(ev)
+			p.out.emitAsIs(ev)
 		}
 	}
 }
 
-func (p *turnHooks) runHooksAndEmitAttachments(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	out, err := p.runHooksWithoutTranscriptEvents(ctx, in)
+func (p *turnHooks) runHooksEmittingFramesAndAttachments(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	out, err := p.runHooksEmittingFramesOnly(ctx, in)
 	if err == nil {
 		p.out.assignIDsAndEmitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
 
-// runHooksWithoutTranscriptEvents runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
+// runHooksEmittingFramesOnly runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
 // frames if the session shows them. It emits no notices, and nothing for the transcript.
-func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *turnHooks) runHooksEmittingFramesOnly(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.errorIfConsumerStopped(); err != nil {
 		return hook.Outcome{}, err
 	}
@@ -164,7 +164,7 @@ func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (di
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
-	out, err := p.runHooksAndEmitAttachments(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
+	out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
 	return out.Specific.DisplayContent, err
 }
 
@@ -178,7 +178,7 @@ func (p *turnHooks) runStartHooksAndAcceptLocalCommand(ctx context.Context, outc
 	if outcome.UsedTool != "" {
 		prompt.Expansion = &protocol.ExpandedCommand{UsedTool: outcome.UsedTool}
 	}
-	p.out.emit(prompt)
+	p.out.emitAsIs(prompt)
 	return nil
 }
 
@@ -244,7 +244,7 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 		p.temporarySessionID = p.sim.options.Clock.NewID()
 	}
 	if p.sim.main.Start.Setup != "" && isFirstConversation {
-		if _, err := p.runHooksAndEmitAttachments(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
+		if _, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 
 func (p *turnHooks) runHooksOfUnreportedInstructions(ctx context.Context) error {
 	for _, file := range p.sim.history.unreportedInstructions {
-		if _, err := p.runHooksAndEmitAttachments(ctx, file); err != nil {
+		if _, err := p.runHooksEmittingFramesAndAttachments(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -291,10 +291,10 @@ func (p *turnHooks) runHooksOfUnreportedInstructions(ctx context.Context) error 
 // the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
 func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
-		return p.runHooksAndEmitAttachments(ctx, p.sessionStartHookInput(source))
+		return p.runHooksEmittingFramesAndAttachments(ctx, p.sessionStartHookInput(source))
 	}
 	told := p.prompts.addedContext
-	out, err := p.runHooksWithoutTranscriptEvents(ctx, p.sessionStartHookInput(source))
+	out, err := p.runHooksEmittingFramesOnly(ctx, p.sessionStartHookInput(source))
 	added := slices.DeleteFunc(slices.Clone(p.prompts.addedContext[len(told):]), func(text string) bool {
 		return slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text))
 	})
@@ -359,7 +359,7 @@ type promptHookResult struct {
 func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
-		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.Snapshot().Title})
+		out, err = p.runHooksEmittingFramesOnly(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.Snapshot().Title})
 	}
 	switch {
 	case err != nil:
@@ -375,7 +375,7 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 		return s, nil
 	case x != nil:
 		_, typed, _ := p.prompts.prompt.Content.SplitUserTypedText()
-		expansion, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
+		expansion, err = p.runHooksEmittingFramesOnly(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {
 			return s, err
 		}
@@ -409,16 +409,16 @@ func promptTextForHooks(c protocol.Content) string {
 func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command slash.Call, expansion *slash.Expansion) error {
 	prompt, text := p.prompts.promptAcceptedEvent(), cmp.Or(p.prompts.prompt.Typed, promptTextOrPlaceholder(p.prompts.prompt.Content))
 	if expansion == nil {
-		p.out.emit(prompt)
+		p.out.emitAsIs(prompt)
 	} else {
 		prompt.Expansion = &protocol.ExpandedCommand{Name: command.Name, Tools: expansion.Tools, UsedTool: expansion.UsedTool}
 		if expansion.Model != "" && expansion.Model != "inherit" {
 			prompt.Expansion.Model = p.sim.resolvedModelName() // the command has set it
 		}
-		p.out.emit(prompt)
+		p.out.emitAsIs(prompt)
 		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 		injected.Expansion, text = prompt.Expansion, promptTextOrPlaceholder(injected.Content)
-		p.out.emit(injected)
+		p.out.emitAsIs(injected)
 	}
 	reads, err := p.prompts.addMentionedFilesToContext(ctx, text)
 	if err == nil && len(reads) > 0 {
@@ -435,15 +435,15 @@ func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {
 func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) {
 	accepted := p.prompts.promptAcceptedEvent()
 	accepted.Blocked = isDroppedFromConversation
-	p.out.emit(accepted)
+	p.out.emitAsIs(accepted)
 	if !promptHookOutcome.Block {
-		p.out.emit(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
+		p.out.emitAsIs(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}
 	p.out.assignIDsAndEmitAll(promptHookOutcome.AttachmentEvents())
 }
 
 func (p *turnHooks) newInjectedPromptEvent(content protocol.Content) *protocol.PromptAccepted {
-	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.currentTimestamp(), Injected: true, Content: content}
+	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.currentTimestamp(), WrittenByCLI: true, Content: content}
 }
 
 // addPromptsQueuedDuringTurn adds prompts that arrived during the tool round to the turn. The model receives them together with
@@ -454,7 +454,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.runHooksAndEmitAttachments(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
+		out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
 		if err != nil {
 			return err
 		}
@@ -469,9 +469,9 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 		if id == "" {
 			id = p.sim.options.Clock.NewID()
 		}
-		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.currentTimestamp()})
+		p.out.emitAsIs(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.currentTimestamp()})
 		p.prompts.emitReplayIfEnabled(in, id)
-		p.prompts.unansweredTexts = append(p.prompts.unansweredTexts, promptTextOrPlaceholder(in.Content))
+		p.prompts.unsentAbsorbedTexts = append(p.prompts.unsentAbsorbedTexts, promptTextOrPlaceholder(in.Content))
 	}
 	for _, in := range taken {
 		p.prompts.markAbsorbedPromptStarted(in)

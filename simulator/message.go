@@ -110,7 +110,7 @@ func (m *streamedMessage) waitAndEmitMessageStart(ctx context.Context) error {
 	ev.TTFTMS = &ttft
 	m.prompts.setPromptUUIDsOfFirstMessageStart(ev)
 	m.totals.startedMessageIDs = append(m.totals.startedMessageIDs, m.id)
-	m.out.emit(ev)
+	m.out.emitAsIs(ev)
 	return m.out.errorIfConsumerStopped()
 }
 
@@ -122,7 +122,7 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReplyToSession(m.modelName, m.replyUsage)
 	if agent := m.sim.options.Agent; agent != nil && len(m.summary.Calls) > 0 { // the usage of the last reply is part of the result
-		m.out.emit(&protocol.AgentUsage{Models: m.totals.session.takeModelsSinceResult(), BeforeAwaitedWork: agent.Depth == 1 && !agent.InBackground})
+		m.out.emitAsIs(&protocol.AgentUsage{Models: m.totals.session.takeModelsSinceResult(), BeforeAwaitedWork: agent.Depth == 1 && !agent.InBackground})
 	}
 	usage := orderedJSONObject{
 		{"input_tokens", m.usage.InputTokens},
@@ -203,7 +203,7 @@ func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.Text
 	case b.Text != "":
 		m.emitAssistant(b, nil)
 	case m.hasSingleBlock: // an empty text is recorded in the transcript, but stdout does not show it
-		m.out.emit(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
+		m.out.emitAsIs(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 	m.calls = append(m.calls, c)
 	if (mayStart || mayRefuse) && !m.isUnstreamed {
-		e := m.sim.options.Tools.FirstVisibleCallEffect(ctx, c.toolUse)
+		e := m.sim.options.Tools.FirstVisibleEffectOfCall(ctx, c.toolUse)
 		if !e.Starts && c.toolUse.Name == structuredOutputTool && m.structured.schema != nil {
 			e = CallFirstEffect{StreamPointOneEventAfterBlockStop, true}
 		}
@@ -316,7 +316,7 @@ func (m *streamedMessage) emitAssistant(b protocol.Block, modify func(*protocol.
 	m.runAllFuncsQueuedForStreamEvents()
 	ev := m.assistantEvent(b, modify)
 	m.assistantEventCount++
-	m.out.emit(ev)
+	m.out.emitAsIs(ev)
 }
 
 func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
@@ -391,7 +391,7 @@ func (m *streamedMessage) emitEndOfBrokenOffStream() {
 func (m *streamedMessage) emitMessageStopWithAbandonedBlocks() {
 	stop := m.newStreamEvent(orderedJSONObject{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.InterruptedMessageBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEventCount}
-	m.out.emit(stop)
+	m.out.emitAsIs(stop)
 }
 
 func (m *streamedMessage) emitContentBlockStart(i int, b protocol.Block, thinkingDisplay string) {
@@ -424,7 +424,7 @@ func (m *streamedMessage) areStreamEventsOmitted() bool {
 
 func (m *streamedMessage) emitStreamEventUnlessOmitted(apiEvent orderedJSONObject, thinkingDisplay string) {
 	if !m.areStreamEventsOmitted() {
-		m.out.emit(m.newStreamEvent(apiEvent, thinkingDisplay))
+		m.out.emitAsIs(m.newStreamEvent(apiEvent, thinkingDisplay))
 	}
 }
 

@@ -256,8 +256,8 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) ToolCallChanges
 	// Precheck inspects a call immediately before its hooks and its permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// FirstVisibleCallEffect returns the first visible effect of a call, and when it appears.
-	FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) CallFirstEffect
+	// FirstVisibleEffectOfCall returns the first visible effect of a call, and when it appears.
+	FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) CallFirstEffect
 }
 
 // CallFirstEffect is the first visible effect of a call: the call is refused, or it starts.
@@ -324,7 +324,7 @@ func (executorAsUncheckedTools) Precheck(context.Context, protocol.ToolUse) Prec
 	return Precheck{}
 }
 
-func (executorAsUncheckedTools) FirstVisibleCallEffect(context.Context, protocol.ToolUse) (effectAfterMessage CallFirstEffect) {
+func (executorAsUncheckedTools) FirstVisibleEffectOfCall(context.Context, protocol.ToolUse) (effectAfterMessage CallFirstEffect) {
 	return CallFirstEffect{}
 }
 

@@ -37,17 +37,17 @@ type turnPrompts struct {
 	out    *emitter
 	prompt protocol.UserMessage
 
-	createdByHook      bool // a SessionStart hook created the prompt
-	beginsWithPath     bool // the prompt begins with a slash, but not with a command
-	commandFallback    *protocol.AttachmentAdded
-	promptUUID         string           // uuid of the prompt; empty until the first use
-	recordedContent    protocol.Content // the prompt as the transcript keeps it
-	promptID           string
-	addedContext       []string // text that hooks and mentioned files have added for the model
-	sentContextCount   int      // number of entries of context already sent in a request
-	unansweredTexts    []string // text of absorbed prompts that have not been sent to the model
-	absorbedIDs        []string
-	permissionFeedback []string // texts that the user typed when permitting calls of the last tool round; they become the next prompt
+	createdByHook       bool // a SessionStart hook created the prompt
+	beginsWithPath      bool // the prompt begins with a slash, but not with a command
+	commandFallback     *protocol.AttachmentAdded
+	promptUUID          string           // uuid of the prompt; empty until the first use
+	recordedContent     protocol.Content // the prompt as the transcript keeps it
+	promptID            string
+	addedContext        []string // text that hooks and mentioned files have added for the model
+	sentContextCount    int      // number of entries of context already sent in a request
+	unsentAbsorbedTexts []string // text of absorbed prompts that have not been sent to the model
+	absorbedIDs         []string
+	permissionFeedback  []string // texts that the user typed when permitting calls of the last tool round; they become the next prompt
 
 	replayPending                bool // the prompt is replayed with the next request to the model
 	assistantEventHasPromptUUIDs bool // an assistant event of this turn contains the prompts' uuids
@@ -55,7 +55,7 @@ type turnPrompts struct {
 }
 
 func (p *turnPrompts) emitPromptQueuedAndNormalize() {
-	p.out.emit(&protocol.PromptQueued{Content: p.prompt.Content, Timestamp: p.out.currentTimestamp(), Source: p.prompt.Source})
+	p.out.emitAsIs(&protocol.PromptQueued{Content: p.prompt.Content, Timestamp: p.out.currentTimestamp(), Source: p.prompt.Source})
 	switch {
 	case p.prompt.Synthetic:
 		p.prompt.Content = withNonUserSourceMark(p.prompt.Content)
@@ -153,7 +153,7 @@ func (p *turnPrompts) emitInit(ctx context.Context) {
 	init.Model, init.PermissionMode = p.sim.resolvedModelName(), p.sim.options.Location.Mode()
 	init.PerTurnEffortActive = claudecode.FactsOfModel(init.Model).EffortPerTurn
 	init.UserMessageUUIDs = p.prompt.UUIDs
-	p.out.emit(&init)
+	p.out.emitAsIs(&init)
 }
 
 // replayPromptIfPending sends the recorded prompt back to the host, unless it was already sent or no replay is pending.
@@ -170,7 +170,7 @@ func (p *turnPrompts) replayPromptIfPending() {
 func (p *turnPrompts) emitUnsentContextTexts() {
 	if texts := p.addedContext[p.sentContextCount:]; len(texts) > 0 {
 		p.sentContextCount = len(p.addedContext)
-		p.out.emit(&protocol.ContextAdded{Texts: texts})
+		p.out.emitAsIs(&protocol.ContextAdded{Texts: texts})
 	}
 }
 
@@ -189,7 +189,7 @@ func (p *turnPrompts) addMentionedFilesToContext(ctx context.Context, text strin
 		if found.Text != "" {
 			p.addedContext = append(p.addedContext, found.Text)
 		}
-		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: found.Role, Tool: "Read", Rendered: found.Rendered})
+		p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: found.Role, Tool: "Read", Rendered: found.Rendered})
 		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
 			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})
 		}
@@ -214,17 +214,17 @@ func (p *turnPrompts) emitReplayIfEnabled(prompt protocol.UserMessage, promptUUI
 	if prompt.Content.Blocks == nil && prompt.Content.Text == "" {
 		prompt.Content.Text = emptyPromptText
 	}
-	p.out.emit(&protocol.User{
+	p.out.emitAsIs(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: prompt.Content}, Origin: prompt.Origin,
 		SessionID: p.sim.options.State.SessionID(), UUID: promptUUID, Timestamp: p.out.currentTimestamp(), IsReplay: &yes,
 	})
 }
 
-func (p *turnPrompts) takeFirstUnansweredText() (text string, ok bool) {
-	if len(p.unansweredTexts) == 0 {
+func (p *turnPrompts) takeFirstUnsentAbsorbedText() (text string, ok bool) {
+	if len(p.unsentAbsorbedTexts) == 0 {
 		return "", false
 	}
-	text, p.unansweredTexts = p.unansweredTexts[0], p.unansweredTexts[1:]
+	text, p.unsentAbsorbedTexts = p.unsentAbsorbedTexts[0], p.unsentAbsorbedTexts[1:]
 	return text, true
 }
 
@@ -261,7 +261,7 @@ func (p *turnPrompts) earlierMergedPromptUUIDs() []string {
 }
 
 func (p *turnPrompts) emitPromptLifecycle(id, state string) {
-	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
+	p.out.emitAsIs(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
 func (p *turnPrompts) setPromptUUIDsOfFirstAssistantEvent(ev *protocol.Assistant) {
@@ -349,7 +349,7 @@ func parseFileMention(textAfterAt string) Mention {
 // lastRequest is set to the last request that was answered.
 func (p *turnPrompts) appendAnswersToAbsorbedPrompts(lastRequest *scenarios.Request, reply *scenarios.Reply, ask func(scenarios.Request) (scenarios.Reply, error)) error {
 	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.StopReason(reply.Blocks) != "tool_use" {
-		prompt, ok := p.takeFirstUnansweredText()
+		prompt, ok := p.takeFirstUnsentAbsorbedText()
 		if !ok {
 			return nil
 		}

@@ -64,7 +64,7 @@ type retainedMessages struct {
 func (t *retainedMessages) recordEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		if !ev.LocalCommand && !ev.Blocked && !ev.Injected {
+		if !ev.LocalCommand && !ev.Blocked && !ev.WrittenByCLI {
 			t.prompts = append(t.prompts, ev.UUID)
 		}
 	case *protocol.User:
@@ -182,7 +182,7 @@ func (s *Simulator) ContextUsage() slash.Context {
 }
 
 // SpentUSDInProcess returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.
-func (s *Simulator) SpentUSDInProcess() float64 { return s.totals.spentUSD() }
+func (s *Simulator) SpentUSDInProcess() float64 { return s.totals.spentUSDInProcess() }
 
 // Cost returns the costs of the session so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
@@ -219,7 +219,7 @@ func (s *Simulator) hookBase() protocol.HookBase {
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}
 }
 
-func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
+func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 	base := s.hookBase()
 	base.PromptID = s.options.State.Snapshot().PromptID
 	return base
@@ -237,7 +237,7 @@ func (s *Simulator) RunEndHooksAndClose(ctx context.Context, reason string) (not
 	}
 	reason = cmp.Or(reason, "other")
 	if s.history.sessionStarted {
-		notices = s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
+		notices = s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()

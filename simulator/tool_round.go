@@ -43,9 +43,9 @@ func (r *executedCall) rankAmongSimultaneousResults() int {
 	return 1
 }
 
-// runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in parallel, all others one
+// runCallsAndEmitResults runs the calls of one message as the real CLI does: adjacent read-only calls in parallel, all others one
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
-func (d *toolCallRunner) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
+func (d *toolCallRunner) runCallsAndEmitResults(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
 	d.letStartedCallsContinueAfterMessage()
 	defer d.cancelAndAwaitStartedCalls()
@@ -133,7 +133,7 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 		}
 		left -= len(ready)
 		if left == 0 && endIndex < len(calls) && ready[0].err == nil && ready[0].result.Stop == nil {
-			d.startHooksOfWaitingCall(callsCtx, &calls[endIndex])
+			d.startWaitingCallIfHooksDue(callsCtx, &calls[endIndex])
 		}
 		for _, r := range ready {
 			alive.runningCalls = slices.DeleteFunc(alive.runningCalls, func(c preparedCall) bool { return c.assistantEventID == calls[r.index].assistantEventID })
@@ -262,7 +262,7 @@ func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
 	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
 	if no := res.Denied; no != nil && (res.Stop == nil || res.Stop.Deferred == nil) {
 		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
-		d.out.emit(no)
+		d.out.emitAsIs(no)
 	}
 	d.out.assignIDsAndEmitAll(res.EventsBefore[notices:])
 }
@@ -279,10 +279,10 @@ func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCal
 		}
 		d.totals.recordDenial(c.toolUse, input)
 	}
-	d.out.emit(&protocol.ToolExecuted{
+	d.out.emitAsIs(&protocol.ToolExecuted{
 		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Duration: r.duration,
 	})
-	d.out.emit(d.buildResultEventAndRecordFeedback(c, res.ToolResult))
+	d.out.emitAsIs(d.buildResultEventAndRecordFeedback(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
@@ -427,7 +427,7 @@ func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, ca
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
 	}
-	out, err := d.hooks.runHooksAndEmitAttachments(ctx, in)
+	out, err := d.hooks.runHooksEmittingFramesAndAttachments(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -480,7 +480,7 @@ type runningCallHeartbeat struct {
 func (d *toolCallRunner) emitHeartbeats(h *runningCallHeartbeat) {
 	h.reportCount++
 	for _, c := range h.runningCalls {
-		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
+		d.out.emitAsIs(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
 			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.reportCount-1)},
 			{Key: "tool_name", Value: c.toolUse.Name},
 			{Key: "parent_tool_use_id", Value: c.toolUse.ID},

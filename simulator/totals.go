@@ -61,7 +61,7 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 // cli-observed 3). budgetError returns the same error until the next call. The usage of the turn
 // does not include a reply after which the turn ends immediately.
 func (l *turnTotals) turnEndErrorIfBudgetSpent(immediatelyAfterReply bool) error {
-	if l.budgetUSD <= 0 || l.session.spentUSD() < l.budgetUSD {
+	if l.budgetUSD <= 0 || l.session.spentUSDInProcess() < l.budgetUSD {
 		return nil
 	}
 	return &turnEndError{
@@ -151,7 +151,7 @@ type sessionTotals struct {
 	restoredUSD       float64 // the part of usd that earlier processes have spent
 }
 
-func (b *sessionTotals) spentUSD() float64 { return b.usd - b.restoredUSD }
+func (b *sessionTotals) spentUSDInProcess() float64 { return b.usd - b.restoredUSD }
 
 type replyUsage struct {
 	usage          scenarios.Usage

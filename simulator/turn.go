@@ -66,7 +66,7 @@ func (t *turn) run(ctx context.Context) error {
 		return err
 	}
 	if end.crashReason != "" {
-		t.out.emit(t.hookCrashResult(end.crashReason))
+		t.out.emitAsIs(t.hookCrashResult(end.crashReason))
 		return &CrashError{ExitCode: 1}
 	}
 	if failure, hooks := end.apiFailure, t.sim.options.Hooks; ctx.Err() == nil && failure != nil && hooks != nil {
@@ -91,7 +91,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	}
 	t.prompts.recordedContent = in.Content
 	if isNonEmptyWhiteSpace(in.Content) {
-		return t.commands.refuseBlankPrompt(ctx)
+		return t.commands.endTurnWithBlankPromptWarning(ctx)
 	}
 	var command *slash.Expansion
 	call, isCall := t.commands.parsePrompt()
@@ -105,7 +105,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		}
 		command = expansion
 	}
-	defer t.commands.applyExpansionToolsAndModel(command)()
+	defer t.commands.applyExpansionToolsModelAndEffort(command)()
 	if command != nil {
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	} else if t.sim.main.Context != nil {
@@ -182,7 +182,7 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 		return &turnEndError{subtype: "success", isError: true, terminalReason: reason, stopReason: reason, deferredCall: &d.Use, resultText: &text}
 	}
 	calls := []preparedCall{{toolUse: d.Use, tool: tools[at], assistantEventID: d.Message}}
-	results, err := t.round.runCalls(ctx, calls)
+	results, err := t.round.runCallsAndEmitResults(ctx, calls)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	if len(calls) == 0 {
 		return t.continuation.requestAfterReplyWithoutCalls(ctx)
 	}
-	results, err := t.round.runCalls(ctx, calls)
+	results, err := t.round.runCallsAndEmitResults(ctx, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (t *turn) emitInterruptEventsAndReturnTurnEnd(cause error) *turnEndError {
 	case t.round.isRunning:
 		return t.round.emitInterruptTextAndReturnTurnEnd()
 	case errors.Is(cause, ErrWithdrawn) && t.totals.rounds == 0 && open == nil:
-		t.out.emit(&protocol.TurnPromptWithdrawnByUser{})
+		t.out.emitAsIs(&protocol.TurnPromptWithdrawnByUser{})
 	case !superseded:
 		t.out.emitInjectedText("[Request interrupted by user]", false)
 	}
@@ -304,7 +304,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	}
 	s.history.resultCount++
 	t.prompts.emitAbsorbedPromptsEnded(r)
-	t.out.emit(r)
+	t.out.emitAsIs(r)
 }
 
 func (t *turn) hookCrashResult(reason string) *protocol.Result {
@@ -390,12 +390,12 @@ func (s *Simulator) HasBackgroundWork() bool {
 // BackgroundWorkWillCauseTurn reports whether background work will cause another turn, because an
 // agent is running or the model does not know yet that a task has ended.
 func (s *Simulator) BackgroundWorkWillCauseTurn() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
+	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownBackgroundAgent() || s.main.Tasks.HasPendingNotice())
 }
 
-// WaitForBackground waits for background tasks, as the real CLI does before it exits. It yields the events of the tasks and of the
+// WaitForBackgroundAndItsTurns waits for background tasks, as the real CLI does before it exits. It yields the events of the tasks and of the
 // turns that they cause, until no task is running or ceiling has passed. Cancelling ctx stops the wait and interrupts a running turn.
-func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
+func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)
 		defer cancel()

@@ -41,9 +41,9 @@ type askUserQuestionOutput struct {
 	Response    string                      `json:"response,omitempty"`
 }
 
-// askUserQuestion returns the answers that a host added to the call or, if it added none, those of the scenario. A
+// answerQuestionsWithKnownAnswers returns the answers that a host added to the call or, if it added none, those of the scenario. A
 // question without an answer stays unanswered (observed with 2.1.329).
-func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
+func answerQuestionsWithKnownAnswers(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]askedQuestion](in.Questions)
 	if err != nil {
 		return tool.Refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)

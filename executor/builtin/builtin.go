@@ -244,7 +244,7 @@ func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.Target
 // TakeFileChangedSinceCall returns the path of the file that an Edit or Write call wrote if the file has changed since the call, for
 // example because a hook formatted it, and "" otherwise. It records that the model has not seen the new content.
 func (t *Tools) TakeFileChangedSinceCall(call protocol.ToolUse) (changedPath string) {
-	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordUnseenChangeSinceCall(call)
+	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceCallAsUnseen(call)
 }
 
 // ChangedFile is a file that was changed after the session had written it.

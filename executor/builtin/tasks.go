@@ -66,9 +66,9 @@ func taskCreateTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name: "TaskCreate",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameStringKey(in, "title", "subject")
-			renamed = tool.RenameStringKey(in, "name", "subject") || renamed
-			renamed = tool.RenameStringKey(in, "content", "description") || renamed
+			renamed := tool.RenameNonEmptyStringKey(in, "title", "subject")
+			renamed = tool.RenameNonEmptyStringKey(in, "name", "subject") || renamed
+			renamed = tool.RenameNonEmptyStringKey(in, "content", "description") || renamed
 			if subject := in.Get("subject"); tool.IsString(subject) {
 				renamed = tool.RemoveKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
@@ -196,8 +196,8 @@ func taskUpdateTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name: "TaskUpdate",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameStringKey(in, "task_id", "taskId")
-			return "", tool.RenameStringKey(in, "id", "taskId") || renamed
+			renamed := tool.RenameNonEmptyStringKey(in, "task_id", "taskId")
+			return "", tool.RenameNonEmptyStringKey(in, "id", "taskId") || renamed
 		},
 		Run: tool.TypedRunReturningEvents(l, taskUpdate),
 	}

@@ -156,7 +156,7 @@ func (ns *requestNamespace) keepJournalLine(l retainedJournalLine) {
 // gates are points at which answers wait until they are released. A gate that is released remains open.
 type gates interface {
 	markReached(name string) error
-	waitUntilReleased(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrGateWaitTimedOut]
+	waitUntilReleasedOrTimeout(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrGateWaitTimedOut]
 	release(name string) error
 }
 
@@ -169,7 +169,7 @@ func (d gatesInSharedDirectory) markReached(name string) error {
 
 func (d gatesInSharedDirectory) release(name string) error { return gate.Release(string(d), name) }
 
-func (d gatesInSharedDirectory) waitUntilReleased(ctx context.Context, name string) error {
+func (d gatesInSharedDirectory) waitUntilReleasedOrTimeout(ctx context.Context, name string) error {
 	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultMaxWaitAtGate)
 }
 
@@ -207,7 +207,7 @@ func (o *localGates) release(name string) error {
 	return nil
 }
 
-func (o *localGates) waitUntilReleased(ctx context.Context, name string) error {
+func (o *localGates) waitUntilReleasedOrTimeout(ctx context.Context, name string) error {
 	o.mu.Lock()
 	opens := o.gateChannel(name)
 	o.mu.Unlock()

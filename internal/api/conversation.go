@@ -88,12 +88,12 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	x.recordScenarioErrorFindings(t.replay, err)
 	var answered bool
 	t.scenarioRequest, t.reply, answered = t.replay.FirstReplyOfAnswer()
-	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.HistoryPartKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
+	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.WrittenByCLI = t.replay.HistoryPartKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
 	}
-	if nearest := x.reasonsToRefuseUnmatched(t); nearest != nil {
+	if nearest := x.nearMissesIfPromptIsRefused(t); nearest != nil {
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: strings.Join(nearest, "\n"), NoRetry: true}
 	}
 	if t.reply.Stream != nil {
@@ -109,9 +109,9 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	return t, nil
 }
 
-// reasonsToRefuseUnmatched returns why a prompt that no rule matches must not be answered. Nil means that the request can be
+// nearMissesIfPromptIsRefused returns why a prompt that no rule matches must not be answered. Nil means that the request can be
 // answered. A text that the client itself added needs no rule.
-func (x *exchange) reasonsToRefuseUnmatched(t *conversationTurn) []string {
+func (x *exchange) nearMissesIfPromptIsRefused(t *conversationTurn) []string {
 	switch {
 	case !x.refusesUnmatchedPrompts || !t.reply.IsUnmatched || t.reply.Rule.Name != "":
 		return nil
@@ -166,7 +166,7 @@ func (x *exchange) waitAtGates(pending []pendingGate) error {
 			x.recordGateInJournal(at, "reached")
 		}
 		if err == nil {
-			err = x.namespace.stepGates.waitUntilReleased(x.r.Context(), at)
+			err = x.namespace.stepGates.waitUntilReleasedOrTimeout(x.r.Context(), at)
 		}
 		if ctx := x.r.Context(); ctx.Err() != nil {
 			return ctx.Err()
@@ -198,7 +198,7 @@ func (x *exchange) countAndDescribeRequest(t *conversationTurn) {
 	if t.replay.attempt > 1 {
 		return
 	}
-	for _, m := range t.replay.UnmetResultExpectations() {
+	for _, m := range t.replay.UnmetResultExpectationsOfLastGroup() {
 		x.namespace.unmetExpectations = append(x.namespace.unmetExpectations, m)
 		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Actual})
 	}

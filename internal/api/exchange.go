@@ -103,7 +103,7 @@ func (x *exchange) writeJournalLine() {
 const maxRequestBytes = 32 << 20
 
 func (x *exchange) checkHeadersAndParseRequest() (*history.Request, error) {
-	if err := x.applyAndValidateHeaders(); err != nil {
+	if err := x.validateHeadersAndSetStrictness(); err != nil {
 		return nil, err
 	}
 	body, err := x.readAndUncompressBody()
@@ -119,7 +119,7 @@ func (x *exchange) checkHeadersAndParseRequest() (*history.Request, error) {
 	return r, err
 }
 
-func (x *exchange) applyAndValidateHeaders() error {
+func (x *exchange) validateHeadersAndSetStrictness() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
 	x.refusesUnmatchedPrompts = x.server.Strict || x.server.Scenario.Unmatched == "error"
 	if strict := x.Header.Get("X-Claudeless-Strict"); strict != "" {

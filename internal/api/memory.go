@@ -195,7 +195,7 @@ type scriptedAnswer struct {
 	hasCalls     bool
 }
 
-func (a *scriptedAnswer) isEmpty() bool {
+func (a *scriptedAnswer) hasOnlyEmptyTexts() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 

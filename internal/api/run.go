@@ -164,7 +164,7 @@ func (f *historyReplay) appendRepliesWithoutPrompt(ctx context.Context, st *conv
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.isEmpty() && !st.wasReminded && f.request.IsClaudeCode(): // the CLI asks again after an empty reply
+		case a.hasOnlyEmptyTexts() && !st.wasReminded && f.request.IsClaudeCode(): // the CLI asks again after an empty reply
 			return nil
 		case a.hasMoreSteps:
 		case len(st.pendingPrompts) > 0:
@@ -210,7 +210,7 @@ func (f *historyReplay) toScenarioResultsInCallOrder(results []*history.Result, 
 	return out
 }
 
-func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversationState, assistantGroup *replayedGroup) (stateAfter *conversationState, divergence error) {
+func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversationState, assistantGroup *replayedGroup) (stateAfter *conversationState, refusalOfDivergence error) {
 	a := stateBefore.answer
 	if a == nil {
 		return stateBefore, nil
@@ -274,7 +274,7 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	is(string(r.OutputConfig), "output_config")
 	is(string(r.Metadata), "metadata")
 	if scenario.UsesVariable("headers") {
-		c.Headers = r.VisibleHeaders()
+		c.Headers = r.RedactedHeaders()
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}
 	if volatile != nil {

@@ -248,7 +248,7 @@ func (f *historyReplay) recordAttemptOutcome(failed bool) {
 	}
 }
 
-// UnmetResultExpectations returns the expectations about results that the last group did not meet.
-func (f *historyReplay) UnmetResultExpectations() []scenarios.ExpectationResult {
+// UnmetResultExpectationsOfLastGroup returns the expectations about results that the last group did not meet.
+func (f *historyReplay) UnmetResultExpectationsOfLastGroup() []scenarios.ExpectationResult {
 	return f.finalState.engine.UnmetResults()[len(f.stateBeforeLast.engine.UnmetResults()):]
 }

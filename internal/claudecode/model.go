@@ -125,9 +125,9 @@ func (t Thinking) LetsModelThink(f ModelFacts) bool {
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// BashPreferencePromptStrength returns how strongly the CLI asks the model to prefer Bash if the
+// PreferBashPromptStrength returns how strongly the CLI asks the model to prefer Bash if the
 // user does not approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
-func (f ModelFacts) BashPreferencePromptStrength() (relaxedStrictOrEmpty string) {
+func (f ModelFacts) PreferBashPromptStrength() (relaxedStrictOrEmpty string) {
 	switch f.Name {
 	case "claude-opus-5-5":
 		return "relaxed"

@@ -37,7 +37,7 @@ func Main(earlySignals chan os.Signal) int {
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.WithShimEnvironment(s)
 	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
-		code, err := procio.ExecRealClaude(ctx, s, fault, argv)
+		code, err := procio.ExecOrRunRealClaude(ctx, s, fault, argv)
 		return max(code, process.ReportError(s.Stderr, err))
 	}
 	if !isClaudeCommandLine(s) {

@@ -18,7 +18,7 @@ import (
 // runInteractive runs claude on a terminal. Output to stderr is delayed until the terminal is restored.
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
 	ctx, signals := sys.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	var warnings bytes.Buffer
 	own := *sys
 	faults := &terminal.Faults{}

@@ -49,7 +49,7 @@ func (p *realClaudeVersionPair) Decode(c *kong.DecodeContext) error {
 // Run compares claudeless with the real CLI, and exits with the result.
 func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	if c.Isolated {
 		return suite.ServeJob(ctx, s)
 	}
@@ -68,7 +68,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		}
 		return err
 	}
-	res, err := c.compare(ctx, o)
+	res, err := c.compareCasesOrDecisions(ctx, o)
 	if err != nil {
 		return process.SignalErrorOr(ctx, err)
 	}
@@ -92,7 +92,7 @@ type parityResult interface {
 	ExitCode() int
 }
 
-func (c *parityCmd) compare(ctx context.Context, o suite.Options) (parityResult, error) {
+func (c *parityCmd) compareCasesOrDecisions(ctx context.Context, o suite.Options) (parityResult, error) {
 	if len(c.Permissions) == 0 {
 		return suite.Run(ctx, o)
 	}

@@ -26,7 +26,7 @@ import (
 
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlanInWorktree(ctx, sys, f)
 	if err != nil {
@@ -64,7 +64,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 // runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
 func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	sys = signals.LimitWrites(sys)
 	plan, err := resolvePlanInWorktree(ctx, sys, f)
 	if err != nil {
@@ -324,7 +324,7 @@ func resolvePlanInWorktree(ctx context.Context, sys *process.System, f *flags.Fl
 
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	s = signals.LimitWrites(s)
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {

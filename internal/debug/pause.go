@@ -264,7 +264,7 @@ func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 	action := cmp.Or(PauseDecisionAction(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
 	if p.phase == PhaseAfterCall {
-		edited = isNonBlank(r.ModifiedResult) || r.ModifiedResultExpr != ""
+		edited = hasNonSpaceBytes(r.ModifiedResult) || r.ModifiedResultExpr != ""
 	}
 	switch {
 	case r.ReplacementFunction != "":
@@ -287,7 +287,7 @@ func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 	return action, nil
 }
 
-func isNonBlank(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
+func hasNonSpaceBytes(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
 func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *openPause, decision *Decision, request ResumeRequest) (err error) {
 	if p.phase == PhaseAfterCall {
@@ -332,7 +332,7 @@ func (r ResumeRequest) messageOfRaisedFailure() string {
 	if json.Unmarshal(r.Exception, &text) == nil && text != "" {
 		return text
 	}
-	if isNonBlank(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
+	if hasNonSpaceBytes(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
 	return cmp.Or(r.ExceptionType, "the debugger made the call fail")

@@ -130,7 +130,7 @@ func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServer {
 		c.Error = s.Error
 		return c
 	}
-	for _, t := range m.toolsOfServerWithUniqueNames(s.Name) {
+	for _, t := range m.toolsOfServerWithoutDuplicates(s.Name) {
 		c.Tools = append(c.Tools, t.Server+"/"+t.RawName)
 	}
 	m.mu.Lock()
@@ -139,8 +139,8 @@ func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// toolsOfServerWithUniqueNames lists a server's tools. It omits a tool if an earlier one has the same canonical name.
-func (m *ServerManager) toolsOfServerWithUniqueNames(serverName string) []protocol.Tool {
+// toolsOfServerWithoutDuplicates lists a server's tools. It omits a tool if an earlier one has the same canonical name.
+func (m *ServerManager) toolsOfServerWithoutDuplicates(serverName string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }
 
@@ -287,7 +287,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}
-		for _, t := range m.toolsOfServerWithUniqueNames(s.Name) {
+		for _, t := range m.toolsOfServerWithoutDuplicates(s.Name) {
 			all = append(all, ExternalTool{
 				Name: t.Server + "/" + t.RawName, Server: t.Server, Original: t.RawName,
 				Description: t.Description, InputSchema: t.InputSchema,
@@ -299,7 +299,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 
 // CallAndRecord runs a tool and returns its result as the server sent it. The hub records the call, even if it fails.
 func (m *ServerManager) CallAndRecord(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	server, tool, err := m.resolveToolName(name)
+	server, tool, err := m.splitServerSlashToolName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -331,8 +331,8 @@ func (m *ServerManager) CallAndRecord(ctx context.Context, name string, argument
 	return result, err
 }
 
-// resolveToolName splits "server/tool". It returns an error if the server is not connected or has no such tool.
-func (m *ServerManager) resolveToolName(name string) (server, tool string, err error) {
+// splitServerSlashToolName splits "server/tool". It returns an error if the server is not connected or has no such tool.
+func (m *ServerManager) splitServerSlashToolName(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok {
 		return "", "", NewError(CodeInvalidToolName, "the name of a tool must have the form server/tool", "tool", name)
@@ -340,7 +340,7 @@ func (m *ServerManager) resolveToolName(name string) (server, tool string, err e
 	if err := m.checkConnected(server); err != nil {
 		return "", "", err
 	}
-	if !slices.ContainsFunc(m.toolsOfServerWithUniqueNames(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
+	if !slices.ContainsFunc(m.toolsOfServerWithoutDuplicates(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
 		return "", "", NewError(CodeToolNotFound, "", "tool", name)
 	}
 	return server, tool, nil
@@ -402,8 +402,8 @@ type ExternalResourceContent struct {
 	MIMEType string `json:"mime_type"`
 }
 
-// ReadResource reads one resource. If the server returns several contents, ReadResource returns the first.
-func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
+// ReadFirstContentOfResource reads one resource. If the server returns several contents, ReadFirstContentOfResource returns the first.
+func (m *ServerManager) ReadFirstContentOfResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
 	if err := m.checkConnected(server); err != nil {
 		return ExternalResourceContent{}, err
 	}

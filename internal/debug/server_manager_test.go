@@ -315,19 +315,19 @@ func TestResources(t *testing.T) {
 	if _, err := m.Resources("nope"); errorCode(err) != CodeServerNotFound {
 		t.Errorf("%v", err)
 	}
-	if got, err := m.ReadResource(t.Context(), "r", "file:///a.txt"); err != nil || got != (ExternalResourceContent{Content: "body", MIMEType: "text/plain"}) { // C50 C108
+	if got, err := m.ReadFirstContentOfResource(t.Context(), "r", "file:///a.txt"); err != nil || got != (ExternalResourceContent{Content: "body", MIMEType: "text/plain"}) { // C50 C108
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := m.ReadResource(t.Context(), "nope", "x"); errorCode(err) != CodeServerNotFound {
+	if _, err := m.ReadFirstContentOfResource(t.Context(), "nope", "x"); errorCode(err) != CodeServerNotFound {
 		t.Errorf("%v", err)
 	}
-	if _, err := m.ReadResource(t.Context(), "plain", "x"); errorCode(err) != CodeResourceNotFound { // C52
+	if _, err := m.ReadFirstContentOfResource(t.Context(), "plain", "x"); errorCode(err) != CodeResourceNotFound { // C52
 		t.Errorf("%v", err)
 	}
 	if err := m.DisconnectKeepingConfig(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.ReadResource(t.Context(), "r", "file:///a.txt"); errorCode(err) != CodeServerNotConnected { // C51
+	if _, err := m.ReadFirstContentOfResource(t.Context(), "r", "file:///a.txt"); errorCode(err) != CodeServerNotConnected { // C51
 		t.Errorf("%v", err)
 	}
 }

@@ -260,10 +260,10 @@ func readFileOrNil(dir, name string) []byte {
 
 type secretsFromFilesReader struct{ namedValues, secretValues []string }
 
-// recordPossiblySecretValue records a value and its name, which may show that it is secret. A value that does not match
+// recordValueAsSecretUnlessOrdinary records a value and its name, which may show that it is secret. A value that does not match
 // [ordinaryValuePattern] counts as a secret. From a URL, only the password is recorded. Without a password, a user name
 // of more than eight characters is recorded.
-func (k *secretsFromFilesReader) recordPossiblySecretValue(variableOrHeaderName, value string) {
+func (k *secretsFromFilesReader) recordValueAsSecretUnlessOrdinary(variableOrHeaderName, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
 			k.secretValues = append(k.secretValues, password)
@@ -292,7 +292,7 @@ func (k *secretsFromFilesReader) readAssignments(data []byte) {
 			continue
 		}
 		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		k.recordPossiblySecretValue(strings.TrimSpace(name), value)
+		k.recordValueAsSecretUnlessOrdinary(strings.TrimSpace(name), value)
 	}
 }
 
@@ -307,13 +307,13 @@ func (k *secretsFromFilesReader) readSecretsOfEnvAndHeadersInConfig(configJSON [
 	}
 	for _, s := range slices.AppendSeq([]server{c.server}, maps.Values(c.MCPServers)) {
 		for name, value := range s.Env {
-			k.recordPossiblySecretValue(name, value)
+			k.recordValueAsSecretUnlessOrdinary(name, value)
 		}
 		for name, value := range s.Headers {
 			if _, token, ok := strings.Cut(value, " "); ok {
 				value = token
 			}
-			k.recordPossiblySecretValue(name, value)
+			k.recordValueAsSecretUnlessOrdinary(name, value)
 		}
 	}
 }

@@ -268,14 +268,14 @@ func (e *callsExpectedWhenScenarioIsPlayed) addRecordedCallUnlessDenied(plans *r
 		changed, _, _ = plans.inputOfCallReadingOneImportedFile(recordedCall)
 	}
 	for name, value := range x.fullInput {
-		if name != changed && isInputValueSameInEveryRun(value) {
+		if name != changed && isShortPlainStringOrBool(value) {
 			x.input[name] = value
 		}
 	}
 	e.list = append(e.list, x)
 }
 
-func isInputValueSameInEveryRun(value any) bool {
+func isShortPlainStringOrBool(value any) bool {
 	const longest = 120
 	switch v := value.(type) {
 	case string:
@@ -340,7 +340,7 @@ func (e *callsExpectedWhenScenarioIsPlayed) countCallsMatchingExpectedOne(x *exp
 		same := other.tool == x.tool && (!x.fromFixture || other.fromFixture)
 		for name, value := range x.input {
 			// Only strings and booleans are compared.
-			same = same && (x.fromFixture || isInputValueSameInEveryRun(other.fullInput[name]) && other.fullInput[name] == value)
+			same = same && (x.fromFixture || isShortPlainStringOrBool(other.fullInput[name]) && other.fullInput[name] == value)
 		}
 		if same {
 			n++

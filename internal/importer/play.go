@@ -39,8 +39,8 @@ func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDir
 	removeDirs = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
-		playDirs = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
-		err = errors.Join(fileSet.CopyTo(playDirs.scenario), os.MkdirAll(playDirs.home, 0o755), os.Symlink(p.Executable, playDirs.claude))
+		playDirs = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claudePath: filepath.Join(dir, "claude")}
+		err = errors.Join(fileSet.CopyTo(playDirs.scenario), os.MkdirAll(playDirs.home, 0o755), os.Symlink(p.Executable, playDirs.claudePath))
 	}
 	if err != nil {
 		removeDirs()
@@ -67,7 +67,7 @@ func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions 
 }
 
 // PlayDirs are the directories in which an imported scenario is played.
-type PlayDirs struct{ dir, scenario, home, claude string }
+type PlayDirs struct{ dir, scenario, home, claudePath string }
 
 func placeholdersByRecordedPath(sessions []*session.Session) map[string]string {
 	paths := map[string]string{CWDPlaceholder: "<cwd>", HomePlaceholder: "<home>"}
@@ -84,7 +84,7 @@ func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, 
 			env = append(env, kv)
 		}
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: playDirs.claude, Env: env, Dir: playDirs.scenario, Args: []string{
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: playDirs.claudePath, Env: env, Dir: playDirs.scenario, Args: []string{
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 		"--mcp-config", "mcp.json", "--strict-mcp-config",
 	}}})

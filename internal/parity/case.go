@@ -169,7 +169,7 @@ func checkJSON(f *archiveFile, list *diag.List) {
 	}
 	ix := diag.IndexJSON(f.name, f.data)
 	d := diag.Diagnostic{Message: "invalid JSON"}
-	if doubt := ix.FirstProblem(); doubt != nil {
+	if doubt := ix.FirstPossibleProblem(); doubt != nil {
 		d = *doubt
 		d.Message = "invalid JSON: " + d.Message
 	}

@@ -103,12 +103,12 @@ func (r *Report) linesAboutChangesBetweenCLIVersions() []string {
 		if i == 0 || c.Kind != r.Changes[i-1].Kind {
 			lines = append(lines, c.Kind+":\n")
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.additionRemovalOrChangeMark(), c.Path, c.summary(), firstCaseNamesAndCount(c.Cases)))
+		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.additionRemovalOrChangeMark(), c.Path, c.beforeAndAfterText(), firstCaseNamesAndCount(c.Cases)))
 	}
 	return lines
 }
 
-func (c *Change) summary() string {
+func (c *Change) beforeAndAfterText() string {
 	gone, isList := strings.CutPrefix(c.Before, elementsOnlyOnThisSidePrefix)
 	come, isListToo := strings.CutPrefix(c.After, elementsOnlyOnThisSidePrefix)
 	switch {

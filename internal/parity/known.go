@@ -80,7 +80,7 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 		return nil, fmt.Errorf("reading the known differences: %w", err)
 	}
 	ix := diag.IndexTOML(name, src)
-	if doubt := ix.FirstProblem(); doubt != nil {
+	if doubt := ix.FirstPossibleProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
 	found := ix.BindFileTo(f)
@@ -175,8 +175,8 @@ func (f *KnownDifferenceFile) ReportPatternsNoLongerNeeded(cliVersion string) di
 
 const maxConfirmationAge = 90 * 24 * time.Hour
 
-// Overdue reports the entries that were last confirmed more than 90 days before now.
-func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
+// ReportOverdueConfirmations reports the entries that were last confirmed more than 90 days before now.
+func (f *KnownDifferenceFile) ReportOverdueConfirmations(now time.Time) diag.List {
 	var list diag.List
 	for _, k := range f.Known {
 		if k.Proved == "" {

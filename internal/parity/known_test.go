@@ -143,7 +143,7 @@ func TestKnownAge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := known.Overdue(now); len(got) != want {
+		if got := known.ReportOverdueConfirmations(now); len(got) != want {
 			t.Errorf("on %s %d entries are overdue, want %d: %v", day, len(got), want, got)
 		}
 	}

@@ -56,8 +56,8 @@ type ModelSource interface {
 	// AgentModel returns the model that answers the requests of one agent. script has the answers for the call; if it
 	// is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
-	// ResolveModelName returns the model name that the environment substitutes for name.
-	ResolveModelName(name string) string
+	// ModelNameAfterOverrides returns the model name that the environment substitutes for name.
+	ModelNameAfterOverrides(name string) string
 }
 
 // Session is the session that agents belong to.

@@ -144,7 +144,7 @@ func (a *testSession) ReleaseAgent(_ context.Context, id string) (path, branch s
 // scriptPlayer creates the models of agents. A call without a script uses the scripted model of the test.
 type scriptPlayer struct{ s script }
 
-func (scriptPlayer) ResolveModelName(name string) string { return name }
+func (scriptPlayer) ModelNameAfterOverrides(name string) string { return name }
 
 func (p scriptPlayer) AgentModel(own *protocol.SubagentScript) simulator.Model {
 	if own != nil {
@@ -196,7 +196,7 @@ func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		take(ev, err)
 	}
-	for ev, err := range s.WaitForBackground(t.Context(), time.Hour) {
+	for ev, err := range s.WaitForBackgroundAndItsTurns(t.Context(), time.Hour) {
 		take(ev, err)
 	}
 	return lines, results
@@ -622,7 +622,7 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal("the background agent is gone")
 		}
 		var rest []string
-		for ev := range s.WaitForBackground(t.Context(), time.Hour) {
+		for ev := range s.WaitForBackgroundAndItsTurns(t.Context(), time.Hour) {
 			rest = append(rest, eventText(ev))
 		}
 		if !slices.Contains(rest, "task_notification completed found") || !slices.Contains(rest, "result told turns=1") {
@@ -640,7 +640,7 @@ func TestCeiling(t *testing.T) {
 			continue
 		}
 		began := time.Now()
-		for range s.WaitForBackground(t.Context(), 1500*time.Millisecond) {
+		for range s.WaitForBackgroundAndItsTurns(t.Context(), 1500*time.Millisecond) {
 			continue
 		}
 		if took := time.Since(began); took != 1500*time.Millisecond {

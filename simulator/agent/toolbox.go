@@ -43,12 +43,12 @@ func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simul
 	return check
 }
 
-func (t agentToolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) (firstVisibleEffect simulator.CallFirstEffect) {
+func (t agentToolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) (firstVisibleEffect simulator.CallFirstEffect) {
 	if t.isExcludedByAgentDefinition(call.Name) {
 		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop}
 	}
 	call.Agent = &t.agent
-	return t.sessionTools.FirstVisibleCallEffect(ctx, call)
+	return t.sessionTools.FirstVisibleEffectOfCall(ctx, call)
 }
 
 func (t agentToolbox) NewContext(agent *protocol.AgentRef, succeededCalls []protocol.ToolUse) (filesToAddToContext []simulator.ContextFile) {

@@ -125,7 +125,7 @@ func (w *agentRun) effectiveModelName() string {
 	if name == "inherit" || claudecode.IsFamilyAliasOfModel(name, ofSession) {
 		return ofSession
 	}
-	return w.agents.options.Models.ResolveModelName(name)
+	return w.agents.options.Models.ModelNameAfterOverrides(name)
 }
 
 func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {

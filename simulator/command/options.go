@@ -16,17 +16,17 @@ import (
 
 // Options configure a Set. Servers and Memories are optional; everything else is required.
 type Options struct {
-	State    *simulator.SessionState
-	Catalog  *catalog.Catalog
-	Servers  Servers // nil means none
-	Rules    RuleGranter
-	Session  Session
-	Models   ModelNameResolver
-	Shell    Shell
-	Agents   SkillRunner
-	Context  SystemPromptAndToolUsageSource
-	Memories []catalog.InstructionFile
-	Disabled bool // commands are disabled (--disable-slash-commands)
+	State            *simulator.SessionState
+	Catalog          *catalog.Catalog
+	Servers          Servers // nil means none
+	Rules            RuleGranter
+	Session          Session
+	Models           ModelNameResolver
+	Shell            Shell
+	Agents           SkillRunner
+	Context          SystemPromptAndToolUsageSource
+	InstructionFiles []catalog.InstructionFile
+	Disabled         bool // commands are disabled (--disable-slash-commands)
 }
 
 // Servers are the MCP servers of a session.
@@ -72,8 +72,8 @@ type SkillRunner interface {
 
 // ModelNameResolver replaces model names as the environment requires.
 type ModelNameResolver interface {
-	// ResolveModelName returns the model name that the environment substitutes for a name.
-	ResolveModelName(name string) string
+	// ModelNameAfterOverrides returns the model name that the environment substitutes for a name.
+	ModelNameAfterOverrides(name string) string
 }
 
 type customCommand struct {
@@ -99,7 +99,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.UsedTool(c.definition.Body)}
 	if c.definition.Model != "" {
-		x.Model = c.options.Models.ResolveModelName(c.definition.Model)
+		x.Model = c.options.Models.ModelNameAfterOverrides(c.definition.Model)
 	}
 	return nil, x
 }

@@ -191,7 +191,7 @@ func loadedContext(o Options) slash.LoadedContext {
 			l.Agents = append(l.Agents, slash.UsageItem{Type: a.Name, Source: a.Source, Path: a.Path, Tokens: slash.TokensOfPart(a.Name + a.Description)})
 		}
 	}
-	for _, m := range o.Memories {
+	for _, m := range o.InstructionFiles {
 		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: m.Path, Type: m.Type, Tokens: slash.TokensOfPart(cmp.Or(m.Raw, m.Text))})
 	}
 	if l.SystemTools == 0 {

@@ -87,8 +87,8 @@ func (e *shapeError) Error() string { return e.path + e.problem }
 func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
 // checkObject checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
-func checkObject(path, schema string, object map[string]json.RawMessage) error {
-	for field := range strings.FieldsSeq(schema) {
+func checkObject(path, keysAndTypes string, object map[string]json.RawMessage) error {
+	for field := range strings.FieldsSeq(keysAndTypes) {
 		name, kind, _ := strings.Cut(field, ":")
 		name, must := strings.CutSuffix(name, "!")
 		value, is := object[name]
@@ -148,7 +148,7 @@ func checkValue(path, kind string, value json.RawMessage) error {
 }
 
 // schemaOfOutputObject returns the schema of an object. For some kinds, it depends on the content of the object.
-func schemaOfOutputObject(path, kind string, object map[string]json.RawMessage) (string, error) {
+func schemaOfOutputObject(path, kind string, object map[string]json.RawMessage) (keysAndTypes string, err error) {
 	switch kind {
 	case "specific":
 		return schemaOfHookSpecificOutput(path, object)
@@ -174,7 +174,7 @@ func schemaOfOutputObject(path, kind string, object map[string]json.RawMessage) 
 	return "", nil // a record may have any keys
 }
 
-func schemaOfHookSpecificOutput(path string, object map[string]json.RawMessage) (string, error) {
+func schemaOfHookSpecificOutput(path string, object map[string]json.RawMessage) (keysAndTypes string, err error) {
 	event, is := object["hookEventName"]
 	if !is {
 		return "", newShapeError(path, ` is missing required field "hookEventName"`)

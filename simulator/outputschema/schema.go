@@ -364,8 +364,8 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 var requirementTexts string
 
 // fieldText returns the text of a field of an error. It has no meaning if the error has no such field.
-func fieldText(k jsonschema.ErrorKind, field string) string {
-	v := reflect.ValueOf(k).Elem().FieldByName(field)
+func fieldText(k jsonschema.ErrorKind, fieldName string) string {
+	v := reflect.ValueOf(k).Elem().FieldByName(fieldName)
 	if v.IsValid() && v.Type() == reflect.TypeFor[*big.Rat]() {
 		f, _ := v.Interface().(*big.Rat).Float64()
 		return strconv.FormatFloat(f, 'g', -1, 64)

@@ -128,7 +128,7 @@ func (j *modeAndRules) usesClassifierInMode() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.noClassifierInPlanMode
 }
 
-func (j *modeAndRules) modeAllowsEdits() bool {
+func (j *modeAndRules) modeIsAcceptEditsOrAuto() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
 
@@ -434,7 +434,7 @@ func (v Verdict) withReasonCode(code string) Verdict {
 	return v
 }
 
-func (v Verdict) withRuleSource(source string) Verdict {
+func (v Verdict) withDecisionRuleSourceAndCode(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleReasonCode(source)
 	}

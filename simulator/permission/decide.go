@@ -198,7 +198,7 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 		if !d.resolver.isInWorkingDir(c.path) {
 			return c.askOutsideWorkingDirVerdict(c.unansweredMessage())
 		}
-		if d.modeAllowsEdits() {
+		if d.modeIsAcceptEditsOrAuto() {
 			return c.allowVerdict("mode")
 		}
 	case claudecode.ToolClassNeverAsk:
@@ -311,7 +311,7 @@ func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
 // A rule with the name of one file tool does not apply to the others. An invalid rule applies to nothing. A rule for an
-// agent type applies to no call: see [Policy.DeniedAgent].
+// agent type applies to no call: see [Policy.DenyRuleForAgentType].
 func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: ruleText, Behavior: BehaviorDeny})
 	if err != nil {
@@ -333,9 +333,9 @@ func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	return r.matchesAnyPart(c)
 }
 
-// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none.
+// DenyRuleForAgentType returns the deny rule that prevents agents of a type from starting, and its source; empty means none.
 // [Policy.Decide] ignores this rule: the Agent tool runs and reports the rule in its result (observed with 2.1.329).
-func (p *Policy) DeniedAgent(name string) (text, source string) {
+func (p *Policy) DenyRuleForAgentType(name string) (rule, source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules.rules {

@@ -78,10 +78,10 @@ func (l shellWordResolver) gitDiffAndGrepOperands(cmd shellcmd.Command) (out []f
 func (l shellWordResolver) withRedirectedFiles(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
-			access.reads = append(slices.Clip(access.reads), l.resolveOperand(r.Target, r.Word))
+			access.reads = append(slices.Clip(access.reads), l.expandOperand(r.Target, r.Word))
 		}
 		if r.WritesFile {
-			access.changes = append(slices.Clip(access.changes), l.resolveOperand(r.Target, r.Word))
+			access.changes = append(slices.Clip(access.changes), l.expandOperand(r.Target, r.Word))
 		}
 	}
 	return access
@@ -130,7 +130,7 @@ type fileOperand struct {
 // maxWildcardsInExpandedGlob is the maximum number of special characters in a glob that is expanded.
 const maxWildcardsInExpandedGlob = 8
 
-func (l shellWordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
+func (l shellWordResolver) expandOperand(text string, word shellcmd.Word) fileOperand {
 	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
@@ -199,7 +199,7 @@ func (l shellWordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 		case skip > 0:
 			skip--
 		default:
-			out = append(out, l.resolveOperand(arg, cmd.Words[i+1]))
+			out = append(out, l.expandOperand(arg, cmd.Words[i+1]))
 		}
 	}
 	return append(out, named...)
@@ -225,7 +225,7 @@ func (l shellWordResolver) filesNamedByOptions(cmd shellcmd.Command) (files []fi
 				files = append(files, newPlainFileOperand(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
-			files = append(files, l.resolveOperand(cmd.Args[next], cmd.Words[next]))
+			files = append(files, l.expandOperand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
 				files = append(files, newPlainFileOperand(into))

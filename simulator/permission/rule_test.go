@@ -91,10 +91,10 @@ func TestDeniedAgent(t *testing.T) {
 		if got := verdictText(p.Decide(newCall("Agent", "Explore"))); got != "allow" {
 			t.Errorf("%s: the call is %q", rule, got)
 		}
-		if text, source := p.DeniedAgent("Explore"); text != "Agent(Explore)" || source != "userSettings" {
+		if text, source := p.DenyRuleForAgentType("Explore"); text != "Agent(Explore)" || source != "userSettings" {
 			t.Errorf("%s: denied by %q from %q", rule, text, source)
 		}
-		if text, _ := p.DeniedAgent("Plan"); text != "" {
+		if text, _ := p.DenyRuleForAgentType("Plan"); text != "" {
 			t.Errorf("%s denies another type: %q", rule, text)
 		}
 	}

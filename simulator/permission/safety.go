@@ -128,7 +128,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 		if !r.WritesFile {
 			continue
 		}
-		for _, path := range c.words.resolveOperand(r.Target, r.Word).paths {
+		for _, path := range c.words.expandOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // after a change of directory, it is unknown which file a relative path names
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolveLinksBeforeParents(path))}
 				return q

@@ -31,10 +31,10 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(c.decideSimpleCommands())
 }
 
-// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule.
+// askVerdictForReasonOtherThanRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule.
 // It returns nil if ignoredAskRule is the reason to ask: the rule is about the only command of the line, or nothing
 // else requires a question (observed with 2.1.330).
-func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
+func (c commandLine) askVerdictForReasonOtherThanRule(ignoredAskRule *rule) *Verdict {
 	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
 	}
@@ -107,11 +107,11 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
 	case cmd.IsReadOnly():
 		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
-	case c.modeAndRules.modeAllowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):
+	case c.modeAndRules.modeIsAcceptEditsOrAuto() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyCommandWithWriteRedirect(cmd)):
 		out.isAllowed, out.isAllowedByMode = true, true
-	case isReadOnlyExceptForWritingRedirects(cmd) && c.redirectReadOrWriteApproval() == nil:
+	case isReadOnlyCommandWithWriteRedirect(cmd) && c.redirectReadOrWriteApproval() == nil:
 		out.isAllowed = true
-	case c.modeAndRules.modeAllowsEdits() && cmd.Name() == "sed":
+	case c.modeAndRules.modeIsAcceptEditsOrAuto() && cmd.Name() == "sed":
 		out.approval = dangerousSedApproval()
 	default:
 		out.approval = inside
@@ -223,7 +223,7 @@ func reasonCodeOfRefusedCommands(refusedCommands []commandVerdict) string {
 	return "subcommands:" + strings.Join(codes, "+")
 }
 
-func isReadOnlyExceptForWritingRedirects(cmd shellcmd.Command) bool {
+func isReadOnlyCommandWithWriteRedirect(cmd shellcmd.Command) bool {
 	written := shellcmd.HasWrite(cmd.Redirects)
 	cmd.Redirects = nil
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.IsReadOnly()

@@ -41,7 +41,7 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 		}
 		to = c.words.withRedirectedFiles(to, cmd.Redirects)
 		if refused == nil && c.isDeniedIn(directories, to) {
-			refused = new(c.denyCommandVerdict("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
+			refused = new(c.denyCommandVerdict("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withDecisionRuleSourceAndCode(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 		}
 	}
 	return refused
@@ -78,7 +78,7 @@ func (c commandLine) readDenialAfterCD(directories []string, commandName string,
 				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
 					return r.matchesWholeCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
 				})
-				return new(v.withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
+				return new(v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 			}
 		}
 	}

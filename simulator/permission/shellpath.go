@@ -29,7 +29,7 @@ func newCommandLineWithKnownDirectory(shellCall *analyzedCall) commandLine {
 	if first.Name() != "cd" || len(first.Args) != 2 || len(first.Redirects) > 0 {
 		return c
 	}
-	to := c.words.resolveOperand(first.Args[1], first.Words[1])
+	to := c.words.expandOperand(first.Args[1], first.Words[1])
 	if !to.isPlain || to.hasTilde || strings.Contains(to.text, "..") || to.text != "." && !strings.HasPrefix(to.text, "./") && !filepath.IsAbs(to.text) {
 		return c
 	}
@@ -91,7 +91,7 @@ func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand 
 		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithWrite,
 		reason: "Compound command contains cd with write operation" + manualApprovalSuffix, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.modeAndRules.modeAllowsEdits() {
+	if !c.modeAndRules.modeIsAcceptEditsOrAuto() {
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), switchToAcceptEditsUpdate())
 	}
 	return q
@@ -106,7 +106,7 @@ func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, r.Target) {
 			continue
 		}
-		op := c.words.resolveOperand(r.Target, r.Word)
+		op := c.words.expandOperand(r.Target, r.Word)
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
 			return approvalWithoutSuggestionList("Shell expansion syntax in paths requires manual approval")
 		}
@@ -137,7 +137,7 @@ func (c commandLine) redirectTargetApproval(r shellcmd.Redirect, abs string) *ap
 		return q
 	}
 	inside := c.modeAndRules.resolver.isInWorkingDir(abs)
-	if inside && c.modeAndRules.modeAllowsEdits() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", abs) {
+	if inside && c.modeAndRules.modeIsAcceptEditsOrAuto() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)
@@ -196,7 +196,7 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 			return c.newPathChangeApproval(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.modeAndRules.modeAllowsEdits() {
+	if len(paths) == 0 || c.modeAndRules.modeIsAcceptEditsOrAuto() {
 		return nil, nil
 	}
 	for _, path := range paths {
@@ -273,7 +273,7 @@ func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *appro
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: commandName + " command with flags requires manual approval", reasonCode: reasonCodeCopyOrMoveFlags, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.modeAndRules.modeAllowsEdits() {
+	if !c.modeAndRules.modeIsAcceptEditsOrAuto() {
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), switchToAcceptEditsUpdate())
 	}
 	return q

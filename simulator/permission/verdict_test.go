@@ -212,7 +212,7 @@ func TestRefuses(t *testing.T) {
 
 // A rule that allows an agent type does not deny it.
 func TestAllowedAgentIsNotDenied(t *testing.T) {
-	if text, _ := newPolicy(t, permission.Options{}, "allow Agent(Explore)").DeniedAgent("Explore"); text != "" {
+	if text, _ := newPolicy(t, permission.Options{}, "allow Agent(Explore)").DenyRuleForAgentType("Explore"); text != "" {
 		t.Errorf("denied by %q", text)
 	}
 }

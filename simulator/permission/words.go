@@ -74,7 +74,7 @@ func (c *analyzedCall) addDirectoryUpdate(path string) protocol.PermissionUpdate
 }
 
 func (c *analyzedCall) acceptEditsSuggestion() []protocol.PermissionUpdate {
-	if c.modeAndRules.modeAllowsEdits() {
+	if c.modeAndRules.modeIsAcceptEditsOrAuto() {
 		return nil
 	}
 	return []protocol.PermissionUpdate{switchToAcceptEditsUpdate()}
@@ -121,7 +121,7 @@ func (c *analyzedCall) askVerdict(message, reasonType, reason string) Verdict {
 func (c *analyzedCall) askByRuleVerdict(r *rule) Verdict {
 	v := c.askVerdict(c.unansweredMessage(), "rule", "")
 	if c.toolClass == claudecode.ToolClassRunsCommandLine {
-		if own := newCommandLineOfCall(c).verdictIgnoringAskRule(r); own != nil {
+		if own := newCommandLineOfCall(c).askVerdictForReasonOtherThanRule(r); own != nil {
 			v = *own
 		}
 	}
@@ -173,7 +173,7 @@ func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
 		done = "written"
 	}
 	v := c.denyFileAsToolErrorVerdict("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
-	return new(v.withRuleSource(c.modeAndRules.rules.rules[at].Source))
+	return new(v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.rules[at].Source))
 }
 
 // denialIfFileIsAnySymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
@@ -194,7 +194,7 @@ func (c *analyzedCall) denyByRuleVerdict() Verdict {
 		if r.Behavior == BehaviorDeny && r.matchesParameterValue(c) {
 			v := c.denyVerdict("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
-			return v.withRuleSource(r.Source)
+			return v.withDecisionRuleSourceAndCode(r.Source)
 		}
 	}
 	switch c.name {
@@ -202,7 +202,7 @@ func (c *analyzedCall) denyByRuleVerdict() Verdict {
 		if c.name == "Read" && !isPathDeniedWithoutFollowingLinks(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFileAsToolErrorVerdict("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
+		return c.denyFileAsToolErrorVerdict("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withDecisionRuleSourceAndCode(c.modeAndRules.rules.denyRuleSource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.toolClass {
@@ -223,7 +223,7 @@ func (c *analyzedCall) denyByRuleVerdict() Verdict {
 	}
 	v := c.denyVerdict("rule", message)
 	v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
-	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
+	return v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.denyRuleSource(c))
 }
 
 // sourceOfDenialByRule returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
@@ -242,7 +242,7 @@ func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 		if r.content == "" { // the rule covers the whole tool
 			v := c.denyVerdict("rule", "Permission to use "+c.use.Name+" has been denied.")
 			v.DenyRule = true
-			return v.withRuleSource(r.Source)
+			return v.withDecisionRuleSourceAndCode(r.Source)
 		}
 		if r.matchesWholeCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
 			single && slices.Contains(c.script.Commands[0].UnwrappedCommandLines(), r.content) {
@@ -258,7 +258,7 @@ func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 	if reasonType == "rule" {
 		v.Decision.Source = c.sourceOfDenialByRule()
 	}
-	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
+	return v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.denyRuleSource(c))
 }
 
 func (c *analyzedCall) denyCommandVerdict(reasonType, command string) Verdict {

@@ -38,7 +38,7 @@ type PromptAccepted struct {
 	NoQuery        bool   // see [UserMessage.NoQuery]
 	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool   // the first message, from a SessionStart hook
-	Injected       bool   // text that the CLI added (hook feedback, reminders)
+	WrittenByCLI   bool   // text that the CLI added (hook feedback, reminders)
 	Typed          string // see [UserMessage.Typed]
 	LocalCommand   bool   // a command that runs without the model
 	UnknownCommand bool   // a command that is not available here
@@ -91,7 +91,7 @@ type RuleMatched struct {
 	Line    int
 	Nearest []string // closest rules, if no rule matched and the session reports them
 
-	Injected bool // the CLI wrote the prompt
+	WrittenByCLI bool // the CLI wrote the prompt
 }
 
 // ToolExecuted describes one finished call. It precedes the user event with the result.

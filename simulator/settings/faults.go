@@ -312,8 +312,8 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	}
 	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](raw)
 	kind, _ := plainjson.StringValue(fields["type"])
-	if !slices.Contains(hookKinds(), kind) {
-		return &hookProblem{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
+	if !slices.Contains(hookTypes(), kind) {
+		return &hookProblem{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookTypes()}
 	}
 	for _, key := range requiredHookFields(kind) {
 		if got := plainjson.TypeOf(fields[key]); got != "string" {

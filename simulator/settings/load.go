@@ -36,7 +36,7 @@ func Load(o Options) (Settings, error) {
 		if err != nil {
 			return Settings{}, err
 		}
-		s.validateAndMergeLayer(layer)
+		s.mergeLayerIfValid(layer)
 	}
 	if err := s.addManagedSettings(o); err != nil {
 		return Settings{}, err
@@ -83,7 +83,7 @@ func (s *Settings) readAndMergeFile(o Options, file Layer) {
 		return
 	}
 	file.Raw = raw
-	s.validateAndMergeLayer(file)
+	s.mergeLayerIfValid(file)
 }
 
 func (o Options) flagAndHostLayer() (Layer, error) {
@@ -136,8 +136,8 @@ func (o Options) flagValueLayer() (Layer, error) {
 	return Layer{Source: SourceFlag, Path: path, Root: filepath.Dir(path), Raw: raw}, nil
 }
 
-// validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
-func (s *Settings) validateAndMergeLayer(layer Layer) {
+// mergeLayerIfValid validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
+func (s *Settings) mergeLayerIfValid(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	if len(layer.Raw) == 0 {
 		return
@@ -428,19 +428,19 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(file.Set("permissions", permissions.Raw()).Indented()+"\n"), 0o644))
 }
 
-func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
+func withPermissionUpdate(permissions plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
 	key, values := u.Behavior, rules
 	switch u.Type {
 	case "setMode":
 		mode, err := protocol.Marshal(u.Mode)
-		return o.Set("defaultMode", mode), err
+		return permissions.Set("defaultMode", mode), err
 	case "addDirectories", "removeDirectories":
 		key, values = "additionalDirectories", u.Directories
 	}
 	var list []string
-	if old := o.Get(key); old != nil {
+	if old := permissions.Get(key); old != nil {
 		if err := json.Unmarshal(old, &list); err != nil {
-			return o, err
+			return permissions, err
 		}
 	}
 	switch u.Type {
@@ -456,5 +456,5 @@ func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules
 		}
 	}
 	raw, err := protocol.Marshal(list)
-	return o.Set(key, raw), err
+	return permissions.Set(key, raw), err
 }

@@ -55,7 +55,7 @@ func hasValidURL(hook map[string]json.RawMessage) bool {
 	return err == nil
 }
 
-func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
+func hookTypes() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
 
 func requiredHookFields(kind string) []string {
 	switch kind {

@@ -216,8 +216,8 @@ func (s *Set) stopAndEndIfCommand(t *Task, by Killer) {
 	}
 }
 
-// StopAll stops every background task.
-func (s *Set) StopAll(by Killer) {
+// StopAllWithoutWaiting stops every background task.
+func (s *Set) StopAllWithoutWaiting(by Killer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -237,7 +237,7 @@ func (s *Set) Close() {
 	}
 	s.waitingAgentStarts = nil
 	s.mu.Unlock()
-	s.StopAll(KilledBySystem)
+	s.StopAllWithoutWaiting(KilledBySystem)
 	s.runningGoroutines.Wait()
 }
 

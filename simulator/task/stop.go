@@ -35,7 +35,7 @@ func (s *Set) AbandonForeground() {
 
 // EndAllAndDiscardEvents ends all tasks for a new conversation. It discards their events and notifications.
 func (s *Set) EndAllAndDiscardEvents() {
-	s.StopAll(KilledByUserOrHost)
+	s.StopAllWithoutWaiting(KilledByUserOrHost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {

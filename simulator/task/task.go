@@ -400,17 +400,17 @@ func zeroPaddedLastDigits(digits string, n int) string {
 	return strings.Repeat("0", n-len(digits)) + digits
 }
 
-// HasRunningOrUnshownAgent reports whether a background agent is running or has events that are not shown yet.
-func (s *Set) HasRunningOrUnshownAgent() bool {
-	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEventCount > 0 })
+// HasRunningOrUnshownBackgroundAgent reports whether a background agent is running or has events that are not shown yet.
+func (s *Set) HasRunningOrUnshownBackgroundAgent() bool {
+	return hasBackgroundAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEventCount > 0 })
 }
 
-// HasNonWaitingAgent reports whether a background agent is running and is not waiting.
-func (s *Set) HasNonWaitingAgent() bool {
-	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.scriptedWaitCount == 0 })
+// HasNonWaitingBackgroundAgent reports whether a background agent is running and is not waiting.
+func (s *Set) HasNonWaitingBackgroundAgent() bool {
+	return hasBackgroundAgentWhere(s, func(t *Task) bool { return !t.ended && t.scriptedWaitCount == 0 })
 }
 
-func hasAgentWhere(s *Set, is func(*Task) bool) bool {
+func hasBackgroundAgentWhere(s *Set, is func(*Task) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == KindAgent && is(t) })

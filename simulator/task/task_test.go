@@ -308,7 +308,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	a := s.Start(task.Info{Kind: task.KindAgent, Background: true})
 	var states []string
 	note := func(when string) {
-		states = append(states, fmt.Sprint(when, " ", s.HasRunningOrUnshownAgent(), s.HasNonWaitingAgent()))
+		states = append(states, fmt.Sprint(when, " ", s.HasRunningOrUnshownBackgroundAgent(), s.HasNonWaitingBackgroundAgent()))
 	}
 	note("started")
 	_ = a.WhileWaiting(func() error { note("waits"); return nil })

@@ -45,7 +45,7 @@ func TestExpandedCommand(t *testing.T) {
 		t, s,
 		&protocol.PromptQueued{Content: protocol.Content{Text: "/greet"}},
 		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
-		&protocol.PromptAccepted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
+		&protocol.PromptAccepted{UUID: "u2", WrittenByCLI: true, Content: text, Expansion: greet},
 		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
 		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.ExpandedCommand{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
 		&protocol.Assistant{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
@@ -333,7 +333,7 @@ func TestQueryInTerminal(t *testing.T) {
 	}
 	record(
 		t, s,
-		&protocol.PromptAccepted{UUID: w.id(), Injected: true, Content: protocol.Content{Text: "a reminder"}},
+		&protocol.PromptAccepted{UUID: w.id(), WrittenByCLI: true, Content: protocol.Content{Text: "a reminder"}},
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}},
 		ofHook("UserPromptSubmit"), &protocol.Init{}, ofHook("PostToolUse"),
 	)

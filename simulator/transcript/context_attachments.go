@@ -88,8 +88,8 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
 	}
 	l.remainingWritten = true
-	lines = append(append(lines, l.takeMemoryLines()...), l.modeChangeLines(now)...)
-	return l.lines.write(append(lines, l.remindersOfEachRequest("", now.Remaining)...)...)
+	lines = append(append(lines, l.takeMemoryLines()...), l.takeModeChangeLines(now)...)
+	return l.lines.writeAfterPendingLines(append(lines, l.remindersOfEachRequest("", now.Remaining)...)...)
 }
 
 // outputStyleLines returns the attachment with the instructions of the output style, if the style has changed.
@@ -114,8 +114,8 @@ func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
 	return lines
 }
 
-// modeChangeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
-func (l *contextAttachmentWriter) modeChangeLines(now SessionContext) (lines []any) {
+// takeModeChangeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
+func (l *contextAttachmentWriter) takeModeChangeLines(now SessionContext) (lines []any) {
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
 		l.planMode = plans
 		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
@@ -145,7 +145,7 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	if l.contextWritten { // otherwise, the lines follow the first request
 		lines = append(lines, l.contextDateAndGitAttributionLines("")...)
 	}
-	return l.lines.write(lines...)
+	return l.lines.writeAfterPendingLines(lines...)
 }
 
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {

@@ -54,14 +54,14 @@ func (th *conversation) agentTranscriptPath(id string) string {
 // promptIDOfEventAndNextLines returns the prompt id of an event. The following lines get the same id, unless the event
 // is injected text.
 func (th *conversation) promptIDOfEventAndNextLines(ev *protocol.PromptAccepted) string {
-	if !ev.Injected {
+	if !ev.WrittenByCLI {
 		th.promptID = ev.PromptID
 	}
 	return ev.PromptID
 }
 
 func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
-	e := th.nextLineEnvelope("", "", prompt.Timestamp)
+	e := th.takeNextLineEnvelope("", "", prompt.Timestamp)
 	e.PromptID = th.promptIDOfEventAndNextLines(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
@@ -76,7 +76,7 @@ type hostAssistantLine struct {
 }
 
 func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
-	e := th.nextLineEnvelope("", host.UUID, "")
+	e := th.takeNextLineEnvelope("", host.UUID, "")
 	message := host.Message
 	if message.Get("id") == nil {
 		message = message.Set("id", json.RawMessage(plainjson.MarshalString(th.options.Clock.NewID())))
@@ -87,9 +87,9 @@ func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) ho
 	return hostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
 }
 
-// nextLineEnvelope returns the common keys of the next line of an agent's conversation. The line becomes the parent of the line
+// takeNextLineEnvelope returns the common keys of the next line of an agent's conversation. The line becomes the parent of the line
 // after it, so lines must be written in the order of the calls.
-func (th *conversation) nextLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
+func (th *conversation) takeNextLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
 	}
@@ -127,7 +127,7 @@ func (th *conversation) timestampOrNow(timestamp string) string {
 }
 
 func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
-	return attachmentLineOf(th.nextLineEnvelope(agentID, "", ""), role, value)
+	return attachmentLineOf(th.takeNextLineEnvelope(agentID, "", ""), role, value)
 }
 
 func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.AttachmentLine {
@@ -135,7 +135,7 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 }
 
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := attachmentLineOf(th.nextLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
+	line := attachmentLineOf(th.takeNextLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Role != "system" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}

@@ -183,8 +183,8 @@ type lineWriter struct {
 	forkLines func(promptID string) []byte
 }
 
-// write appends lines. The first call also writes the opening lines and, in a fork, the lines copied from the source.
-func (p *lineWriter) write(lines ...any) error {
+// writeAfterPendingLines appends lines. The first call also writes the opening lines and, in a fork, the lines copied from the source.
+func (p *lineWriter) writeAfterPendingLines(lines ...any) error {
 	if err := p.writeOpeningLines(); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (p *lineWriter) writeUsedTool(name string) error {
 	if name == "" || !p.sessionListLines.addUsedTool(name) {
 		return nil
 	}
-	return p.write(p.sessionListLines.toolsUsedLine())
+	return p.writeAfterPendingLines(p.sessionListLines.toolsUsedLine())
 }
 
 func (p *lineWriter) flush() error {

@@ -197,10 +197,10 @@ func (e *AmbiguousTitleError) Error() string {
 		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
 
-func (o Options) findTranscript() (string, error) {
+func (o Options) findTranscriptToResumeOrContinue() (string, error) {
 	switch {
 	case o.Resume != "":
-		return o.findResumedTranscript()
+		return o.findTranscriptOfResumeOption()
 	case o.Continue:
 		for c := range o.transcriptsWithMessages() {
 			return c.path, nil
@@ -209,7 +209,7 @@ func (o Options) findTranscript() (string, error) {
 	return "", nil
 }
 
-func (o Options) findResumedTranscript() (string, error) {
+func (o Options) findTranscriptOfResumeOption() (string, error) {
 	switch {
 	case isSessionID(o.Resume):
 		return o.findInAnyProjectBySessionID(o.Resume)

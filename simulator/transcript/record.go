@@ -90,7 +90,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	case *protocol.RawTranscriptOnlyLine:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
-			return r.lines.write(json.RawMessage(line.Bytes()))
+			return r.lines.writeAfterPendingLines(json.RawMessage(line.Bytes()))
 		}
 	}
 	return nil
@@ -171,13 +171,13 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
-	e := r.conversation.nextLineEnvelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.takeNextLineEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
-		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local",
+		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.WrittenByCLI, RowSource: "local",
 	}
-	if ev.Injected {
+	if ev.WrittenByCLI {
 		line.Companion = ev.Expansion != nil
 		if n := countBlocks(rawContentBlocks(ev.Content), "text"); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
@@ -185,7 +185,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		if ev.Expansion != nil {
 			r.attachments.prompt = ev
 		}
-		return r.lines.write(append(mended, line)...)
+		return r.lines.writeAfterPendingLines(append(mended, line)...)
 	}
 	r.attribution, r.turnClosed = attribution{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
 	r.sessionListLines.recordPrompt(ev)
@@ -195,7 +195,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Expansion == nil {
 		r.attachments.prompt = ev
 	}
-	return r.lines.write(append(mended, r.promptLinesSplitIfQueued(ev, line)...)...)
+	return r.lines.writeAfterPendingLines(append(mended, r.promptLinesSplitIfQueued(ev, line)...)...)
 }
 
 // promptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
@@ -209,7 +209,7 @@ func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line pr
 	for i, text := range ev.Queued {
 		line.Message = userStringContent(text)
 		if i > 0 {
-			e := r.conversation.nextLineEnvelope("", "", ev.Timestamp)
+			e := r.conversation.takeNextLineEnvelope("", "", ev.Timestamp)
 			e.PromptID = r.conversation.options.Clock.NewID()
 			line.LineHead, line.LineID = e.LineHead, e.LineID
 			r.conversation.recordFilesBeforePrompt(e.UUID)
@@ -264,7 +264,7 @@ func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	if x.Model != "" {
 		permissions = permissions.with("model", x.Model)
 	}
-	return r.lines.write(r.conversation.attachmentLine("", "", permissions))
+	return r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", permissions))
 }
 
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
@@ -273,8 +273,8 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		r.sessionListLines.openedByCommand = r.sessionListLines.openedByCommand || !r.lines.opened
-		e := r.conversation.nextLineEnvelope("", "", ev.Timestamp)
-		return r.lines.write(protocol.LocalCommandLine{
+		e := r.conversation.takeNextLineEnvelope("", "", ev.Timestamp)
+		return r.lines.writeAfterPendingLines(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineTrailer: e.LineTrailer,
 		})
@@ -288,12 +288,12 @@ func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtM
 		{Message: userStringContent(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
 		{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"},
 	} {
-		e := r.conversation.nextLineEnvelope("", uuid, ev.Timestamp)
+		e := r.conversation.takeNextLineEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
 		line.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 		lines, uuid = append(lines, line), ev.UUID
 	}
-	return r.lines.write(lines...)
+	return r.lines.writeAfterPendingLines(lines...)
 }
 
 func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
@@ -307,7 +307,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	r.requests.inputOf(agentID).isReplyTruncated = ev.Final != nil && ev.Final.StopReason == "max_tokens"
 	if agentID != "" {
 		if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
-			if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
+			if err := r.lines.writeAfterPendingLines(r.sessionListLines.toolsUsedLine()); err != nil {
 				return err
 			}
 		}
@@ -316,7 +316,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf("").context) {
 		lines = append(lines, r.sessionListLines.toolsUsedLine())
 	}
-	if err := r.lines.write(append(lines, line)...); err != nil {
+	if err := r.lines.writeAfterPendingLines(append(lines, line)...); err != nil {
 		return err
 	}
 	if r.sessionListLines.lastPromptWritten || ev.Final != nil && ev.Final.BlocksAfter > 0 {
@@ -330,11 +330,11 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 			return err
 		}
 	}
-	return r.lines.write(r.sessionListLines.transcriptClosingLines()...)
+	return r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
-	e := r.conversation.nextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.takeNextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
@@ -403,7 +403,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":
-		return r.lines.write(r.conversation.attachmentLine("", "", r.lastStructuredOutput))
+		return r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", r.lastStructuredOutput))
 	case agentID != "" && ev.IsSynthetic:
 		return r.writePromptAndToolsSnapshotOnce(agentID)
 	case agentID != "" && !hasToolResult(ev.Message.Content):
@@ -422,7 +422,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if err := r.writeLinesBeforeUser(ev, agentID, endsTurn); err != nil {
 		return err
 	}
-	e := r.conversation.nextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.takeNextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptID
 	if ev.SourceUUID != "" {
 		e.ParentUUID = &ev.SourceUUID
@@ -462,7 +462,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		r.requests.inputOf(agentID).hasResults = r.requests.inputOf(agentID).hasResults || hasToolResult(ev.Message.Content)
 		return r.agents.recordUser(agentID, ev, line)
 	}
-	if err := r.lines.write(line); err != nil || ev.Expansion == nil {
+	if err := r.lines.writeAfterPendingLines(line); err != nil || ev.Expansion == nil {
 		return err
 	}
 	return r.recordExpansionContext(ev.Expansion)
@@ -476,10 +476,10 @@ func (r *recorder) setTitle(title, agentName string) error {
 	if !r.lines.opened {
 		return nil
 	}
-	return r.lines.write(r.sessionListLines.titleLines()...)
+	return r.lines.writeAfterPendingLines(r.sessionListLines.titleLines()...)
 }
 
-func (r *recorder) close() error {
+func (r *recorder) writeClosingLinesAndCosts() error {
 	if err := cmp.Or(r.writeContextOfPrompt(), r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
@@ -492,7 +492,7 @@ func (r *recorder) close() error {
 				lines = append(lines, r.sessionListLines.currentPermissionModeLine())
 			}
 		}
-		if err := r.lines.write(lines...); err != nil {
+		if err := r.lines.writeAfterPendingLines(lines...); err != nil {
 			return err
 		}
 	}

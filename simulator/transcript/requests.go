@@ -232,7 +232,7 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 		lines = append(lines, l.conversation.reminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
-		lines = append(lines, l.attachments.modeChangeLines(session)...)
+		lines = append(lines, l.attachments.takeModeChangeLines(session)...)
 	}
 	if dir := l.conversation.workingDirOf(""); input.lastRequestDir != dir && input.lastRequestDir != "" {
 		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))

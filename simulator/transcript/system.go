@@ -32,7 +32,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
 		th.inQuery = false
-		e := th.nextLineEnvelope("", "", "")
+		e := th.takeNextLineEnvelope("", "", "")
 		lines = append(lines, protocol.TurnDurationLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count, AgentCount: r.agents.countRunningAgents(),
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
@@ -48,7 +48,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return r.lines.write(lines...)
+	return r.lines.writeAfterPendingLines(lines...)
 }
 
 func parseReachedTurnLimit(ev *protocol.Result) (maxTurns int, isReached bool) {
@@ -80,10 +80,10 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	r.requests.inputOf("").isRepetition = true
 	if r.conversation.options.Machine.IsTerminal {
-		return r.lines.write(lines...)
+		return r.lines.writeAfterPendingLines(lines...)
 	}
-	e := r.conversation.nextLineEnvelope("", "", "")
-	return r.lines.write(append(lines, protocol.APIErrorLine{
+	e := r.conversation.takeNextLineEnvelope("", "", "")
+	return r.lines.writeAfterPendingLines(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
@@ -115,9 +115,9 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		if ev.StreamOnly {
 			return nil
 		}
-		e := r.conversation.nextLineEnvelope("", ev.UUID, "")
+		e := r.conversation.takeNextLineEnvelope("", ev.UUID, "")
 		e.QuerySession = "" // the text does not come from a query
-		return r.lines.write(protocol.InformationalLine{
+		return r.lines.writeAfterPendingLines(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: ev.Text("content"), Level: ev.Text("level"),
 			PreventContinuing: ev.FieldValue("prevent_continuation") == true, Ending: hookDecisionAboutPrompt(ev), LineTrailer: e.LineTrailer,
@@ -150,7 +150,7 @@ func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assis
 		return lines
 	}
 	r.unrecordedFallback = nil
-	e := r.conversation.nextLineEnvelope("", changed.UUID, "")
+	e := r.conversation.takeNextLineEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 		Content: changed.Text("content"), Trigger: changed.Text("trigger"), Original: changed.Text("original_model"),
@@ -170,8 +170,8 @@ func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
 }
 
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
-	e := r.conversation.nextLineEnvelope("", "", "")
-	return r.lines.write(protocol.StopHookLine{
+	e := r.conversation.takeNextLineEnvelope("", "", "")
+	return r.lines.writeAfterPendingLines(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineTrailer: e.LineTrailer,
 	})
@@ -182,14 +182,14 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.lastLineUUIDs[""]
 	r.conversation.createPlanName("")
 	if r.conversation.options.Machine.IsTerminal {
-		if err := r.writeClosingLinesBeforeBoundary(); err != nil {
+		if err := r.writeClosingLinesAndResetRequests(); err != nil {
 			return err
 		}
 	}
 	meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.lastLineUUIDs, "")
 	r.conversation.inQuery = r.conversation.inQuery && meta.Trigger == "auto"
-	e := r.conversation.nextLineEnvelope("", ev.UUID, "")
+	e := r.conversation.takeNextLineEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
@@ -209,15 +209,15 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	case !r.conversation.inQuery:
 		line.IsMeta = new(bool)
 	}
-	return r.lines.write(line)
+	return r.lines.writeAfterPendingLines(line)
 }
 
-// writeClosingLinesBeforeBoundary writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
+// writeClosingLinesAndResetRequests writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
 // in a new transcript.
-func (r *recorder) writeClosingLinesBeforeBoundary() error {
+func (r *recorder) writeClosingLinesAndResetRequests() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
-	err := r.lines.write(r.sessionListLines.transcriptClosingLines()...)
+	err := r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
 	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, map[string]*modelInput{}, map[string]bool{}
 	return err
 }
@@ -234,10 +234,10 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if r.conversation.options.Machine.IsTerminal {
 		line.TurnPosition.PromptIndex, ev.Command.UUID = r.promptCount, r.compactionUUID
 	}
-	e := r.conversation.nextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.takeNextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
-	if err := r.lines.write(line); err != nil {
+	if err := r.lines.writeAfterPendingLines(line); err != nil {
 		return err
 	}
 	if err := r.recordSlashCommandPrompt(ev.Command, 0); err != nil {
@@ -246,22 +246,22 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if r.conversation.options.Machine.IsTerminal {
 		ev.Output.Message = userStringContent("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
 	}
-	e = r.conversation.nextLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e = r.conversation.takeNextLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
-	if err := r.lines.write(protocol.UserLine{
+	if err := r.lines.writeAfterPendingLines(protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, RowSource: "local", LineID: e.LineID, LineTrailer: e.LineTrailer,
 	}); err != nil {
 		return err
 	}
 	r.attachments.contextPending = true // the compaction has removed the listings and the environment from the conversation
-	return r.lines.write(r.attachments.listingsAndEnvironmentAfterCompaction()...)
+	return r.lines.writeAfterPendingLines(r.attachments.listingsAndEnvironmentAfterCompaction()...)
 }
 
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the complete
 // context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
 	lines := r.attachments.instructionsGitStatusAndDateLines("")
-	e := r.conversation.nextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.takeNextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
 	summaryLine.LineHead, summaryLine.LineID, summaryLine.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	summaryLine.TurnOrigin, summaryLine.SummarizedPrompts = "sdk", []string{ev.Prompt}
@@ -269,12 +269,12 @@ func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationComp
 		summaryLine.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, summaryLine), r.attachments.listingsAndEnvironmentAfterCompaction()...)
-	return r.lines.write(append(lines, r.attachments.commitAndPullRequestAttributionLines("")...)...)
+	return r.lines.writeAfterPendingLines(append(lines, r.attachments.commitAndPullRequestAttributionLines("")...)...)
 }
 
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
-	e := r.conversation.nextLineEnvelope("", ev.UUID, ev.Timestamp)
-	return r.lines.write(protocol.LocalCommandLine{
+	e := r.conversation.takeNextLineEnvelope("", ev.UUID, ev.Timestamp)
+	return r.lines.writeAfterPendingLines(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
 		Outcome: ev.LocalCommandOutcome, DisplayOnly: ev.LocalCommandRun != nil && ev.LocalCommandRun.IsDisplayOnly, LineTrailer: e.LineTrailer,
@@ -298,7 +298,7 @@ type recorderStateBeforePrompt struct {
 // writeLinesBeforePrompt writes messages of the host and a new tools-used line, and records files before the prompt.
 func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	for _, host := range ev.Assistant {
-		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
+		if err := r.lines.writeAfterPendingLines(r.conversation.hostAssistantLine(host)); err != nil {
 			return err
 		}
 	}
@@ -309,7 +309,7 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	if err := r.lines.writeUsedTool(tool); err != nil {
 		return err
 	}
-	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
+	if !ev.WrittenByCLI && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
 		r.conversation.recordFilesBeforePrompt(ev.UUID)
 	}
 	return nil
@@ -328,7 +328,7 @@ func (r *recorder) saveStateBeforePromptAndNamePlan(ev *protocol.PromptAccepted)
 // next line gets the parent of the prompt, as if the prompt had not been typed.
 func (r *recorder) rewindBeforeWithdrawnPrompt() error {
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
-	err := r.lines.write(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
+	err := r.lines.writeAfterPendingLines(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.stateBeforePrompt
 	th.lineCount, r.promptCount, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.promptCount, mark.turnClosed, mark.attachments, mark.input
 	r.sessionListLines.lastPromptLeaf = mark.leafUUID // prevents a second last-prompt line at the end of the session
@@ -343,7 +343,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	r.attachments.contextPending = !r.attachments.contextWritten
 	var lines []any
 	for i, block := range ev.Content.Blocks {
-		e := r.conversation.nextLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
+		e := r.conversation.takeNextLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
 		e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userStringContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
@@ -352,7 +352,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 		lines = append(lines, line)
 	}
 	r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
-	return r.lines.write(lines...)
+	return r.lines.writeAfterPendingLines(lines...)
 }
 
 func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
@@ -369,7 +369,7 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	if ev.Notice {
 		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
 		command.Mode, command.Origin = "task-notification", json.RawMessage(taskNoticeWithoutRunOrigin)
-		return r.lines.write(in, out, r.conversation.attachmentLine("", "system", command))
+		return r.lines.writeAfterPendingLines(in, out, r.conversation.attachmentLine("", "system", command))
 	}
 	var lines []any
 	if r.conversation.options.Machine.IsTerminal {
@@ -377,7 +377,7 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	} else {
 		lines = append(lines, in) // in a terminal, the line was written when the prompt arrived
 	}
-	return r.lines.write(append(lines, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))...)
+	return r.lines.writeAfterPendingLines(append(lines, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))...)
 }
 
 // setInterruptedMessageID records in a transcript line which message was interrupted in a terminal. It records nothing if the
@@ -411,7 +411,7 @@ func (r *recorder) writeUnansweredRequest(agentID string) error {
 
 func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {
 	if agentID == "" {
-		return r.lines.write(lines...)
+		return r.lines.writeAfterPendingLines(lines...)
 	}
 	return r.conversation.writer.writeLines(r.conversation.agentTranscriptPath(agentID), lines...)
 }
@@ -446,7 +446,7 @@ const lostResultText = "[Tool call interrupted: the session ended before this ca
 func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
-		e := r.conversation.nextLineEnvelope("", "", "")
+		e := r.conversation.takeNextLineEnvelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.messageUUID
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.toolUseID, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
@@ -455,7 +455,7 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 		})
 	}
 	if len(lines) > 0 || r.awaitsReply {
-		e, sequence := r.conversation.nextLineEnvelope("", "", ""), ""
+		e, sequence := r.conversation.takeNextLineEnvelope("", "", ""), ""
 		message := protocol.SyntheticMessage(r.conversation.options.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineTrailer: e.LineTrailer})
@@ -479,12 +479,12 @@ func (r *recorder) writeContextOfPrompt() error {
 	}
 	err := r.attachments.writeEnvironmentOrChanges()
 	if ev.CommandFallback != nil && err == nil {
-		err = r.lines.write(r.conversation.addedAttachmentLine(ev.CommandFallback))
+		err = r.lines.writeAfterPendingLines(r.conversation.addedAttachmentLine(ev.CommandFallback))
 	}
 	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
 		r.imageCount += len(ids)
-		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
+		err = r.lines.writeAfterPendingLines(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func Open(o Options) (*Transcript, error) {
 	}
 	th := &conversation{options: o, lastLineUUIDs: map[string]string{}, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileForExactVersion(o.Version).TranscriptFilter()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
-	path, err := o.findTranscript()
+	path, err := o.findTranscriptToResumeOrContinue()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (s *Transcript) Close() error {
 	if s.closed = true; !s.recorder.lines.opened { // resumed in a terminal, without a prompt
 		return errors.Join(s.recorder.lines.writeOpeningLines(), s.recorder.writeCosts(), s.conversation.writer.close())
 	}
-	return errors.Join(s.recorder.close(), s.conversation.writer.close())
+	return errors.Join(s.recorder.writeClosingLinesAndCosts(), s.conversation.writer.close())
 }
 
 // ID returns the session id.
@@ -297,7 +297,7 @@ func (s *Transcript) UnansweredPrompts() []string { return s.unansweredPrompts }
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 
 // ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
-func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
+func (s *Transcript) ReadFiles() (contentByPath map[string]string) { return s.readFiles }
 
 // SessionStartHookOutputs lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }

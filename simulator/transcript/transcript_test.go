@@ -304,7 +304,7 @@ func TestLineShapes(t *testing.T) {
 		},
 		&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "my title"}}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: "c"}, {Key: "level", Value: "warning"}, {Key: "prevent_continuation", Value: true}}},
-		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, Injected: true},
+		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, WrittenByCLI: true},
 		&protocol.User{UUID: w.id(), IsSynthetic: true, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("feedback")}}}},
 		&protocol.Result{Subtype: "error_max_turns", NumTurns: 3, Errors: []string{"Reached maximum number of turns (2)"}},
 	} {

@@ -57,7 +57,7 @@ func TestDocumentBlocks(t *testing.T) {
 					t.Errorf("%s: %v in\n%s", doc, err, body)
 				}
 			case "toml":
-				if doubt := diag.IndexTOML(doc, []byte(body)).FirstProblem(); doubt != nil {
+				if doubt := diag.IndexTOML(doc, []byte(body)).FirstPossibleProblem(); doubt != nil {
 					t.Errorf("%s: %v in\n%s", doc, diag.List{*doubt}, body)
 				}
 			case "sh":

@@ -60,7 +60,7 @@ func Edit(f *SeenFileTracker) tool.Tool {
 			return addReplaceAllDefault(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameStringKey(in, "path", "file_path")
+			renamed := tool.RenameNonEmptyStringKey(in, "path", "file_path")
 			renamed = renameOldAndNewStrKeys(in) || renamed
 			return "", renamed && (addReplaceAllDefault(in) || renamed)
 		},
@@ -219,7 +219,7 @@ func (in editInput) replaceIn(content string) string {
 
 // renameOldAndNewStrKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had them.
 func renameOldAndNewStrKeys(in *tool.Keys) bool {
-	old := tool.RenameStringKey(in, "old_str", "old_string")
+	old := tool.RenameNonEmptyStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
@@ -362,7 +362,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")
+			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameNonEmptyStringKey(in, "path", "file_path")
 		},
 		Check: typedCheck(f, refuseUnwritableFile),
 		Run:   typedRunForCaller(f, runWrite),

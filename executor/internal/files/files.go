@@ -133,9 +133,9 @@ func (f *SeenFileTracker) RecordPartlySeen(file string) {
 	}
 }
 
-// RecordUnseenChangeSinceCall returns the path of the file that an Edit or Write call wrote, if the file has changed since
+// RecordChangeSinceCallAsUnseen returns the path of the file that an Edit or Write call wrote, if the file has changed since
 // then; otherwise "". It also records that the model has not seen the new content.
-func (f *SeenFileTracker) RecordUnseenChangeSinceCall(call protocol.ToolUse) (changedPath string) {
+func (f *SeenFileTracker) RecordChangeSinceCallAsUnseen(call protocol.ToolUse) (changedPath string) {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
 	}

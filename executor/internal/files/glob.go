@@ -37,11 +37,11 @@ type globOutput struct {
 func Glob(f *Finder) tool.Tool {
 	return tool.Tool{
 		Name: "Glob",
-		Run:  tool.TypedRun(f, runGlob),
+		Run:  tool.TypedRun(f, runGlobOldestFirst),
 	}
 }
 
-func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
+func runGlobOldestFirst(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	start := f.options.Clock.Now()
 	root, refusal := f.resolveSearchDirectory(in.Path)
 	if refusal != nil {

@@ -17,7 +17,7 @@ func Grep(f *Finder) tool.Tool {
 			if in.Get("path") != nil && tool.JSONStringOrConcatenatedList(in.Get("file_path")) == tool.JSONStringOrConcatenatedList(in.Get("path")) {
 				return note + "`file_path` repeated `path` and was ignored.", tool.RemoveKeys(in, "file_path")
 			}
-			return note + "`file_path` was read as `path`.", tool.RenameStringKey(in, "file_path", "path")
+			return note + "`file_path` was read as `path`.", tool.RenameNonEmptyStringKey(in, "file_path", "path")
 		},
 		Check: tool.TypedCheck(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
 			if in.HeadLimit == nil || *in.HeadLimit >= 0 {

@@ -45,7 +45,7 @@ type grepSearch struct {
 func (f *Finder) refuseMissingPath(in grepInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.Path)
 	if _, err := os.Stat(path); err != nil {
-		return new(tool.Fail("Path does not exist: %s. %s", in.Path, workingDirectoryNote(f.options.Paths.Dir(), path)))
+		return new(tool.Fail("Path does not exist: %s. %s", in.Path, workingDirectoryNoteWithSuggestion(f.options.Paths.Dir(), path)))
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (f *Finder) resolveSearchDirectory(path string) (string, *protocol.ToolResu
 	var r protocol.ToolResult
 	switch {
 	case err != nil:
-		r = tool.Fail("Directory does not exist: %s. %s", path, workingDirectoryNote(f.options.Paths.Dir(), dir))
+		r = tool.Fail("Directory does not exist: %s. %s", path, workingDirectoryNoteWithSuggestion(f.options.Paths.Dir(), dir))
 	case !info.IsDir():
 		r = tool.Fail("Path is not a directory: %s", path)
 	default:

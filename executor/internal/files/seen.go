@@ -243,7 +243,7 @@ func createOrReplaceFileKeepingMode(path string, content []byte) error {
 // missingFileText says that a file does not exist. It suggests the same path below the working directory, or a file with the same
 // name and another extension.
 func missingFileText(workingDirectory, path string) string {
-	text := "File does not exist. " + workingDirectoryNote(workingDirectory, path)
+	text := "File does not exist. " + workingDirectoryNoteWithSuggestion(workingDirectory, path)
 	stem := func(name string) string { return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), name) }
 	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no suggestion
 	for _, e := range entries {
@@ -254,9 +254,9 @@ func missingFileText(workingDirectory, path string) string {
 	return text
 }
 
-// workingDirectoryNote names the working directory dir after a path was not found. If path is next to dir and the same path exists
+// workingDirectoryNoteWithSuggestion names the working directory dir after a path was not found. If path is next to dir and the same path exists
 // in dir, it suggests that one.
-func workingDirectoryNote(dir, path string) string {
+func workingDirectoryNoteWithSuggestion(dir, path string) string {
 	note := "Note: your current working directory is " + dir + "."
 	rest, isNextTo := strings.CutPrefix(path, filepath.Dir(dir)+string(filepath.Separator))
 	if _, err := os.Stat(filepath.Join(dir, rest)); err == nil && isNextTo {

@@ -88,8 +88,8 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 	return out, note
 }
 
-// RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
-func RenameStringKey(in *Keys, from, to string) bool {
+// RenameNonEmptyStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
+func RenameNonEmptyStringKey(in *Keys, from, to string) bool {
 	return JSONStringOrConcatenatedList(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
 }
 

@@ -372,7 +372,7 @@ func TestVisibleHeaders(t *testing.T) {
 	for _, name := range []string{"x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token", "my-token", "x-secret-id", "aws-credential", "other-api-key"} {
 		want[name] = "[redacted]"
 	}
-	if diff := cmp.Diff(want, c.VisibleHeaders()); diff != "" {
+	if diff := cmp.Diff(want, c.RedactedHeaders()); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 }

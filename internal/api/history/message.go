@@ -187,7 +187,7 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	case b.ToolUseID == "":
 		return InvalidRequest(at+".tool_use_id", "Field required")
 	}
-	r := &Result{index: i, ID: b.ToolUseID, Text: textOfResultContent(b.Content), Content: b.Content, IsError: b.IsError}
+	r := &Result{index: i, ID: b.ToolUseID, Text: resultTextWithoutReminders(b.Content), Content: b.Content, IsError: b.IsError}
 	r.digest = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
 	c.parts = append(c.parts, contentPart{kind: b.Type, result: r})
 	return nil
@@ -198,7 +198,7 @@ func isKnownBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use") || slices.Contains([]string{"image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use", "browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text"}, kind)
 }
 
-func textOfResultContent(raw json.RawMessage) string {
+func resultTextWithoutReminders(raw json.RawMessage) string {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {
 		return ""

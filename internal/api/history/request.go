@@ -258,8 +258,8 @@ func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders returns the headers for expressions, with names in lower case and credentials as "[redacted]".
-func (c *Client) VisibleHeaders() map[string]string {
+// RedactedHeaders returns the headers for expressions, with names in lower case and credentials as "[redacted]".
+func (c *Client) RedactedHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
 		name = strings.ToLower(name)

@@ -236,7 +236,7 @@ func nearestNamesLine(prefix, word string, names []string) string {
 	best := 3
 	var near []string
 	for _, candidate := range names {
-		distance := diag.EditDistance(word, candidate)
+		distance := diag.EditDistanceInBytes(word, candidate)
 		if longer := max(len(word), len(candidate)); 10*(longer-distance) <= 4*longer || distance > best {
 			continue
 		}

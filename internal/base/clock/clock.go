@@ -42,7 +42,7 @@ func New(o Options) *Source {
 	if o.Seed != nil {
 		s.rand = newRand(*o.Seed, o.Salt)
 	}
-	if o.Start != nil && !s.IsRepeatable() {
+	if o.Start != nil && !s.HasSeedAndStart() {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
@@ -68,14 +68,14 @@ func newRand(seed int64, salt string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(key))
 }
 
-// IsRepeatable reports whether each run with the same options has the same ids and times. The clock is then frozen.
-func (s *Source) IsRepeatable() bool { return s.o.Seed != nil && s.o.Start != nil }
+// HasSeedAndStart reports whether each run with the same options has the same ids and times. The clock is then frozen.
+func (s *Source) HasSeedAndStart() bool { return s.o.Seed != nil && s.o.Start != nil }
 
 // Now returns the current time of the run's clock.
 func (s *Source) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.IsRepeatable() {
+	if s.HasSeedAndStart() {
 		return s.o.Start.Add(s.offset)
 	}
 	return s.o.Now().Add(s.offset)
@@ -84,7 +84,7 @@ func (s *Source) Now() time.Time {
 // Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it returns the error of ctx.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
-	if err == nil && d > 0 && s.IsRepeatable() {
+	if err == nil && d > 0 && s.HasSeedAndStart() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d

@@ -40,7 +40,7 @@ func Bind(tree map[string]any, target any, ix *SourceIndex) List {
 	return ix.BindFileTo(target)
 }
 
-// BindFileTo decodes the file from the index; use it only if [SourceIndex.FirstProblem] returns nil.
+// BindFileTo decodes the file from the index; use it only if [SourceIndex.FirstPossibleProblem] returns nil.
 func (ix *SourceIndex) BindFileTo(target any) (problems List) {
 	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
 	b.BindInto(ix.root, target)
@@ -394,7 +394,7 @@ func Closest(name string, candidates []string, maxEdits int) string {
 		if len(c) > longest {
 			continue
 		}
-		d := EditDistance(folded, foldCaseAndDashes(c))
+		d := EditDistanceInBytes(folded, foldCaseAndDashes(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -409,9 +409,9 @@ func foldCaseAndDashes(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 
-// EditDistance counts insertions, deletions, replacements and swaps of neighbours
+// EditDistanceInBytes counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.
-func EditDistance(a, b string) int {
+func EditDistanceInBytes(a, b string) int {
 	prev2 := make([]int, len(b)+1)
 	prev := make([]int, len(b)+1)
 	cur := make([]int, len(b)+1)

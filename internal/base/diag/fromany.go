@@ -107,7 +107,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 		}
 		return append(dst, v.Text...)
 	case KindFloat:
-		return appendFloat(dst, v.Text)
+		return appendFloatOrNull(dst, v.Text)
 	case KindBool:
 		return append(dst, v.Text...)
 	case KindString, KindDateTime:
@@ -137,8 +137,8 @@ func (v Value) AppendJSON(dst []byte) []byte {
 	}
 }
 
-// appendFloat writes a float; infinities, which JSON does not have, become null.
-func appendFloat(dst []byte, text string) []byte {
+// appendFloatOrNull writes a float; infinities, which JSON does not have, become null.
+func appendFloatOrNull(dst []byte, text string) []byte {
 	if json.Valid([]byte(text)) {
 		return append(dst, text...)
 	}

@@ -23,9 +23,9 @@ type SourceIndex struct {
 
 // syntaxProblem is the first text that a scanner could not read with certainty.
 type syntaxProblem struct {
-	offset     int
-	message    string
-	isRejected bool // the file is refused before the format's parser reads it
+	offset                 int
+	message                string
+	isRefusedBeforeParsing bool // the file is refused before the format's parser reads it
 }
 
 func (ix *SourceIndex) lineStarts() []int32 {
@@ -43,7 +43,7 @@ func (ix *SourceIndex) lineStarts() []int32 {
 	return ix.lines
 }
 
-// IndexTOML scans TOML source. It never fails: it skips invalid text, which [SourceIndex.FirstProblem] reports.
+// IndexTOML scans TOML source. It never fails: it skips invalid text, which [SourceIndex.FirstPossibleProblem] reports.
 func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
 	s := &tomlScanner{textScanner: textScanner{src: ix.src}, root: &table{hasHeader: true}}
@@ -53,7 +53,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	return ix
 }
 
-// IndexJSON scans JSON source. It never fails: text after the first error is not indexed; see [SourceIndex.FirstProblem].
+// IndexJSON scans JSON source. It never fails: text after the first error is not indexed; see [SourceIndex.FirstPossibleProblem].
 func IndexJSON(file string, src []byte) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
 	s := &jsonScanner{textScanner: textScanner{src: ix.src}}
@@ -69,7 +69,7 @@ func (ix *SourceIndex) Text() string { return ix.src }
 func (ix *SourceIndex) Root() Value { return ix.root }
 
 // ConvertFromOlderFormat replaces the content of the index of a file in an older format by the result of convertRoot.
-// parsedTree is the file as decoded by the parser of its format. It may be nil only if FirstProblem returns nil.
+// parsedTree is the file as decoded by the parser of its format. It may be nil only if FirstPossibleProblem returns nil.
 func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
 	if parsedTree != nil {
 		ix.root = newValueFromDecoded(parsedTree, ix.root)
@@ -77,8 +77,8 @@ func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convert
 	ix.root = convertRoot(ix.root)
 }
 
-// FirstProblem returns the first text that may be invalid. Only the format's parser can decide that. Nil means a valid file.
-func (ix *SourceIndex) FirstProblem() *Diagnostic {
+// FirstPossibleProblem returns the first text that may be invalid. Only the format's parser can decide that. Nil means a valid file.
+func (ix *SourceIndex) FirstPossibleProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 
 // HasExceededParserLimit reports whether the file exceeds a limit. The format's parser must not get such a file.
 func (ix *SourceIndex) HasExceededParserLimit() bool {
-	return ix.problem != nil && ix.problem.isRejected
+	return ix.problem != nil && ix.problem.isRefusedBeforeParsing
 }
 
 // Pos returns the position of path. The position of a table's field is that of its key, and the position of an element

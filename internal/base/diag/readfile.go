@@ -18,8 +18,8 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxReadFileBytes>>20)
 )
 
-// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, which may never end.
-func OpenFileOrPipe(name string) (*os.File, error) {
+// OpenUnlessDevice opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, which may never end.
+func OpenUnlessDevice(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -90,8 +90,8 @@ func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxNestingDepth {
 		return true
 	}
-	if s.problem == nil || !s.problem.isRejected {
-		s.problem = &syntaxProblem{offset: s.pos, message: tooDeepText, isRejected: true}
+	if s.problem == nil || !s.problem.isRefusedBeforeParsing {
+		s.problem = &syntaxProblem{offset: s.pos, message: tooDeepText, isRefusedBeforeParsing: true}
 	}
 	return false
 }
@@ -100,7 +100,7 @@ func (s *tomlScanner) enterLevel() bool {
 // in strings, so it may reject a text that is not nested that deeply.
 func (s *tomlScanner) rejectDeepBrackets() {
 	const most = 5 * maxNestingDepth
-	if s.problem == nil || s.problem.isRejected {
+	if s.problem == nil || s.problem.isRefusedBeforeParsing {
 		return
 	}
 	depth := 0
@@ -112,7 +112,7 @@ func (s *tomlScanner) rejectDeepBrackets() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &syntaxProblem{offset: i, message: tooDeepText, isRejected: true}
+			s.problem = &syntaxProblem{offset: i, message: tooDeepText, isRefusedBeforeParsing: true}
 			return
 		}
 	}

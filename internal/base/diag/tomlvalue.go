@@ -280,7 +280,7 @@ func kindOfUnquotedTOML(text string) Kind {
 	if text == "" || len(text) > 64 {
 		return KindNull
 	}
-	if isPlainInteger(text) {
+	if isShortUnsignedInteger(text) {
 		return KindInt
 	}
 	switch strings.TrimLeft(text, "+-") {
@@ -304,9 +304,9 @@ func kindOfUnquotedTOML(text string) Kind {
 	return KindNull
 }
 
-// isPlainInteger reports whether text is a decimal integer of at most 18 digits without a sign or a leading zero. It is a
+// isShortUnsignedInteger reports whether text is a decimal integer of at most 18 digits without a sign or a leading zero. It is a
 // fast check for short numbers; text must not be empty.
-func isPlainInteger(text string) bool {
+func isShortUnsignedInteger(text string) bool {
 	if len(text) > 18 || (text[0] == '0' && len(text) > 1) {
 		return false
 	}

@@ -41,13 +41,13 @@ func (s *SessionDiffer) DiffSince(ctx context.Context, earlierSnapshot *Snapshot
 	if earlierSnapshot != nil && earlierSnapshot.IsNew {
 		return &Diff{Files: []FileDiff{}, IsUnknown: true}
 	}
-	return s.Diff(earlierSnapshot.Changes(ctx))
+	return s.NextDiff(earlierSnapshot.Changes(ctx))
 }
 
-// Diff converts changes to a [Diff]; without changes it returns nil. As in the real CLI, the first changes of a session have the
+// NextDiff converts changes to a [Diff]; without changes it returns nil. As in the real CLI, the first changes of a session have the
 // form of git diff. They include changed modes, and the empty side of a new or deleted file starts at line 0. Later changes are
 // computed without git. They omit changed modes, and the files are sorted by modification time.
-func (s *SessionDiffer) Diff(changes []Change) *Diff {
+func (s *SessionDiffer) NextDiff(changes []Change) *Diff {
 	isFirst := !s.hasReportedChanges.Load()
 	if !isFirst {
 		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.OnlyMode })

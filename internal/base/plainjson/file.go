@@ -36,16 +36,16 @@ func ReadFileOrEmpty(path string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := ParseDistinct(data)
+	o, err := ParseKeepingLastDuplicates(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a JSON object: %w", path, err)
 	}
 	return o, nil
 }
 
-// ParseDistinct is like [Parse], but for objects that people write. Its error describes the mistake. If a key is
+// ParseKeepingLastDuplicates is like [Parse], but for objects that people write. Its error describes the mistake. If a key is
 // repeated, only its last value is kept.
-func ParseDistinct(data []byte) (Object, error) {
+func ParseKeepingLastDuplicates(data []byte) (Object, error) {
 	if !json.Valid(data) {
 		var syntax any
 		return nil, json.Unmarshal(data, &syntax)
@@ -59,17 +59,17 @@ func ParseDistinct(data []byte) (Object, error) {
 
 // WriteFileAtomically replaces a file and creates its directory if it is missing. The new content is the indented object,
 // followed by trailer. An existing file keeps its mode, and a new file gets mode.
-func (o Object) WriteFileAtomically(path, trailer string, mode fs.FileMode) error {
+func (o Object) WriteFileAtomically(path, trailer string, modeOfNewFile fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
 	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
+		modeOfNewFile = info.Mode().Perm()
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return ReplaceFile(path, []byte(o.Indented()+trailer), mode)
+	return ReplaceFile(path, []byte(o.Indented()+trailer), modeOfNewFile)
 }
 
 // ReplaceFile replaces a file atomically. After a crash of the machine, the file may have its old content again.
@@ -121,22 +121,22 @@ func (o Object) At(path ...string) json.RawMessage {
 
 // SetAt returns the object with a value set at a path of keys. It creates missing objects on the path. A nil value
 // removes the key at the end of the path.
-func (o Object) SetAt(path []string, value json.RawMessage) (Object, error) {
+func (o Object) SetAt(path []string, valueOrNilToDelete json.RawMessage) (Object, error) {
 	switch {
 	case len(path) > 1:
 		inner := Object{}
 		var err error
 		if old := o.Get(path[0]); old != nil {
-			if inner, err = ParseDistinct(old); err != nil {
+			if inner, err = ParseKeepingLastDuplicates(old); err != nil {
 				return nil, fmt.Errorf("%s: %w", path[0], err)
 			}
 		}
-		if inner, err = inner.SetAt(path[1:], value); err != nil {
+		if inner, err = inner.SetAt(path[1:], valueOrNilToDelete); err != nil {
 			return nil, err
 		}
-		value = inner.Raw()
-	case value == nil:
+		valueOrNilToDelete = inner.Raw()
+	case valueOrNilToDelete == nil:
 		return o.Delete(path[0]), nil
 	}
-	return o.Set(path[0], value), nil
+	return o.Set(path[0], valueOrNilToDelete), nil
 }

@@ -91,7 +91,7 @@ func limitText(origin, comparison string, limit int) string {
 	return fmt.Sprintf("%s to be %s%d", origin, comparison, limit)
 }
 
-func withPathPrefix(key any, issues []Issue) []Issue {
+func prependKeyToPathsInPlace(key any, issues []Issue) []Issue {
 	for i := range issues {
 		issues[i].Path = append([]any{key}, issues[i].Path...)
 	}
@@ -138,7 +138,7 @@ func IssuesJSON(issues []Issue, path ...string) string {
 		return ""
 	}
 	for _, key := range path {
-		issues = withPathPrefix(key, issues)
+		issues = prependKeyToPathsInPlace(key, issues)
 	}
 	text, err := Indented(issues)
 	if err != nil { // cannot happen: issues consist of strings and numbers

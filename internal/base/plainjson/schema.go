@@ -209,7 +209,7 @@ func (s *Schema) arrayIssues(value json.RawMessage) (found []Issue) {
 	items := DecodeOrZero[[]json.RawMessage](value) // the type was checked before
 	if s.Items != nil {
 		for i, item := range items {
-			found = append(found, withPathPrefix(i, s.Items.Issues(item))...)
+			found = append(found, prependKeyToPathsInPlace(i, s.Items.Issues(item))...)
 		}
 	}
 	if len(items) < s.MinItems {
@@ -225,7 +225,7 @@ func (s *Schema) objectIssues(value json.RawMessage) (found []Issue) {
 	members := DecodeOrZero[map[string]json.RawMessage](value)
 	for _, p := range s.Properties {
 		if v, exists := members[p.Name]; exists || slices.Contains(s.Required, p.Name) {
-			found = append(found, withPathPrefix(p.Name, p.Schema.Issues(v))...)
+			found = append(found, prependKeyToPathsInPlace(p.Name, p.Schema.Issues(v))...)
 		}
 	}
 	isClosed := s.AllowsUnknown != nil && !*s.AllowsUnknown
@@ -240,7 +240,7 @@ func (s *Schema) objectIssues(value json.RawMessage) (found []Issue) {
 		}
 		unknown = append(unknown, m.Key)
 		if s.Items != nil {
-			found = append(found, withPathPrefix(m.Key, s.Items.Issues(m.Value))...)
+			found = append(found, prependKeyToPathsInPlace(m.Key, s.Items.Issues(m.Value))...)
 		}
 	}
 	if isClosed && len(unknown) > 0 {

@@ -72,7 +72,7 @@ func (j *Job) TerminateAndWait() {
 	j.mu.Lock()
 	j.stopped = true
 	j.mu.Unlock()
-	sendSIGTERMAndWait(j.pid, j.done, defaultStopGrace)
+	sendSIGTERMAndWaitWithoutKill(j.pid, j.done, defaultStopGrace)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	endGroup(j.guard, j.pid)
@@ -136,7 +136,7 @@ type AttachOptions struct {
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.
 var ErrNoNetworkNamespace = errors.New("the system does not allow a separate network namespace")
 
-// Attached is a command with this program's standard streams. Call [Attached.StopGroup] even after the command's exit.
+// Attached is a command with this program's standard streams. Call [Attached.StopGroupAndReclaimTerminal] even after the command's exit.
 type Attached struct {
 	pid      int
 	guard    exitCleanupGuard
@@ -204,8 +204,8 @@ func (a *Attached) CommandAndGuardPIDs() []int {
 // Done is closed when the command has exited. Processes that it started may still run.
 func (a *Attached) Done() <-chan struct{} { return a.done }
 
-// Exit waits until the command exits and returns its exit status.
-func (a *Attached) Exit() Exit {
+// WaitExit waits until the command exits and returns its exit status.
+func (a *Attached) WaitExit() Exit {
 	<-a.done
 	return exitOf(a.cmd.ProcessState)
 }
@@ -218,9 +218,9 @@ func (a *Attached) CPU() time.Duration {
 // SignalGroup sends a signal to the command and its group.
 func (a *Attached) SignalGroup(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
-// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with SIGKILL. It
+// StopGroupAndReclaimTerminal stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with SIGKILL. It
 // returns when they have exited. If the command was in the foreground of its terminal, this program returns to the foreground.
-func (a *Attached) StopGroup(delayBeforeKill time.Duration) {
+func (a *Attached) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.stopWithoutCleanup() // otherwise the group would never be empty
 		signalProcessGroup(a.pid, sigTerm)
@@ -240,5 +240,5 @@ func (a *Attached) KillIfRunningAfter(grace time.Duration) {
 	}
 }
 
-// Kill kills the command and its group immediately.
-func (a *Attached) Kill() { signalProcessGroup(a.pid, sigKill) }
+// KillGroup kills the command and its group immediately.
+func (a *Attached) KillGroup() { signalProcessGroup(a.pid, sigKill) }

@@ -144,12 +144,12 @@ func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, ex
 		timedOut = true
 	case <-ctx.Done():
 	}
-	sendSIGTERMAndWait(pid, exited, positiveOr(o.KillAfter, defaultStopGrace))
+	sendSIGTERMAndWaitWithoutKill(pid, exited, positiveOr(o.KillAfter, defaultStopGrace))
 	return timedOut
 }
 
-// sendSIGTERMAndWait sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
-func sendSIGTERMAndWait(pgid int, done <-chan struct{}, grace time.Duration) {
+// sendSIGTERMAndWaitWithoutKill sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
+func sendSIGTERMAndWaitWithoutKill(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalProcessGroup(pgid, sigTerm)
 	closedWithin(done, grace)
 }

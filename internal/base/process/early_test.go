@@ -22,7 +22,7 @@ func TestEarlySignal(t *testing.T) {
 	s.Notify(other, syscall.SIGUSR1)()
 	full := make(chan os.Signal) // no goroutine receives from it
 	ctx, signals := s.WatchSignals(t.Context())
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	s.Notify(full, syscall.SIGINT)()
 	<-ctx.Done()
 	var end *process.SignalError

@@ -126,7 +126,7 @@ type SignalWatcher struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// WatchSignals handles signals until [SignalWatcher.Stop]. A signal cancels the context; the cause is a [SignalError].
+// WatchSignals handles signals until [SignalWatcher.StopAndCancelContext]. A signal cancels the context; the cause is a [SignalError].
 func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatcher) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &SignalWatcher{arrived: make(chan struct{})}
@@ -142,8 +142,8 @@ func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatc
 	return ctx, w
 }
 
-// Stop stops the relaying and cancels the context of [System.WatchSignals].
-func (w *SignalWatcher) Stop() { w.stop() }
+// StopAndCancelContext stops the relaying and cancels the context of [System.WatchSignals].
+func (w *SignalWatcher) StopAndCancelContext() { w.stop() }
 
 // CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run. The returned function reports whether
 // that has happened. After the returned function is called, every SIGINT ends the run again.

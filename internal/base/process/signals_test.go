@@ -33,7 +33,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		var stderr bytes.Buffer
 		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: signalCapture{notified: &relay}}
 		_, signals := system.WatchSignals(t.Context())
-		defer signals.Stop()
+		defer signals.StopAndCancelContext()
 		defer r.Close()
 		system = signals.LimitWrites(system)
 		failed := make(chan error, 1)

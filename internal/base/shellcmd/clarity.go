@@ -148,7 +148,7 @@ func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle Obstacl
 			}
 		}
 	}
-	if root == nil || !slices.Contains(obstaclesToReadingCompounds(), obstacle) && !r.isUnreadByRealCLI(node) {
+	if root == nil || !slices.Contains(obstaclesToReadingCompounds(), obstacle) && !r.makesCompoundUnreadByRealCLI(node) {
 		return
 	}
 	if text := r.sourceText(root); !slices.Contains(r.script.UnreadCompounds, text) {
@@ -168,7 +168,7 @@ var (
 	typedDeclarationPattern = LazyRegexp(`^(export (.* )?-\w*n|[^e]\w+ (.* )?-\w*[aAfFgiIlnup])`)
 )
 
-func (r *scriptReader) isUnreadByRealCLI(node syntax.Node) bool {
+func (r *scriptReader) makesCompoundUnreadByRealCLI(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Word:
 		return r.wordClarityForRealCLI(n) > ClarityUnknownVariable

@@ -46,7 +46,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.ArithmExp:
 		return arithmeticObstacle(n)
 	case *syntax.CallExpr:
-		return r.recordCallAndFindObstacle(n)
+		return r.recordAssignedNamesAndFindObstacle(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
 		if isDollarQuoted(n) {
 			return Obstacle{Kind: ObstacleDollarQuotedText}
@@ -114,7 +114,7 @@ func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
-			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && hasOnlySimpleCommand(sub) && hasTextBesidesSubstitutions(n) {
+			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && isEmptyOrOneSimpleCommand(sub) && hasTextBesidesSubstitutions(n) {
 				return Obstacle{}
 			}
 			return Obstacle{Kind: ObstacleCommandSubstitutionInDoubleQuotes}
@@ -159,7 +159,7 @@ func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	return found
 }
 
-func (r *scriptReader) recordCallAndFindObstacle(n *syntax.CallExpr) Obstacle {
+func (r *scriptReader) recordAssignedNamesAndFindObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 && len(n.Assigns) > 1 {
 		return Obstacle{Kind: ObstacleSeveralAssignmentsWithoutCommand}
 	}

@@ -274,7 +274,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		redirects = append(redirects, r.readRedirect(redir))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
-	r.hasStarted = r.hasStarted || s.Background || runsCommandItself(s.Cmd)
+	r.hasStarted = r.hasStarted || s.Background || runsCommandOtherThanDeclaration(s.Cmd)
 	if !ok {
 		switch s.Cmd.(type) {
 		case nil:
@@ -351,9 +351,9 @@ func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, 
 	return assignment.Name.Value
 }
 
-// runsCommandItself reports whether a statement runs a command, which an assignment does not. It returns false
+// runsCommandOtherThanDeclaration reports whether a statement runs a command, which an assignment does not. It returns false
 // for a list with &&, a condition and a declaration, because their parts are examined separately.
-func runsCommandItself(cmd syntax.Command) bool {
+func runsCommandOtherThanDeclaration(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:
 		return len(n.Args) > 0

@@ -196,7 +196,7 @@ func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart 
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
-			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && hasOnlySimpleCommand(sub) && hasTextBesidesSubstitutions(p) {
+			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && isEmptyOrOneSimpleCommand(sub) && hasTextBesidesSubstitutions(p) {
 				s.appendToNameAndEscapedPattern(string(PlaceholderOutput)) // the real CLI takes it for the name of a file
 				continue
 			}
@@ -381,7 +381,7 @@ func hasTildeUserPrefix(unquotedWord string) bool {
 	return len(unquotedWord) > 1 && unquotedWord[0] == '~' && unquotedWord[1] != '/'
 }
 
-func hasOnlySimpleCommand(sub *syntax.CmdSubst) bool {
+func isEmptyOrOneSimpleCommand(sub *syntax.CmdSubst) bool {
 	if len(sub.Stmts) != 1 {
 		return len(sub.Stmts) == 0
 	}

@@ -240,7 +240,7 @@ func (c Command) UnwrappedCommandLines() []string {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
 		if script := wrapperOptionScript(args); script != "" {
-			return append(out, scriptAndUnwrappedLines(strings.Trim(script, `"`))...)
+			return append(out, scriptAndLinesOfItsFirstCommand(strings.Trim(script, `"`))...)
 		}
 		w, ok := programs().Wrappers[args[0]]
 		if args[0] == "--" { // the "--" that ends the options of time
@@ -261,8 +261,8 @@ func (c Command) UnwrappedCommandLines() []string {
 	return out
 }
 
-// scriptAndUnwrappedLines returns the script itself, followed by the unwrapped command lines of its first command.
-func scriptAndUnwrappedLines(script string) []string {
+// scriptAndLinesOfItsFirstCommand returns the script itself, followed by the unwrapped command lines of its first command.
+func scriptAndLinesOfItsFirstCommand(script string) []string {
 	out := []string{script}
 	if inner, _ := Parse(script); len(inner.Commands) > 0 {
 		out = append(out, inner.Commands[0].UnwrappedCommandLines()...)

@@ -121,7 +121,7 @@ func TestCatalogBySource(t *testing.T) {
 	ev.SlashCommands, ev.Skills = []string{"built-in"}, []string{"built-in"}
 	c.FillInit(&ev)
 	want := []string{"claude", "Explore", "general-purpose", "Plan"}
-	if len(c.Commands()) != 0 || len(c.PluginParts()) != 0 || !slices.Equal(ev.Agents, want) || len(ev.Plugins) != 1 || ev.Plugins[0].Name != "demo" {
+	if len(c.Commands()) != 0 || len(c.InitialPluginParts()) != 0 || !slices.Equal(ev.Agents, want) || len(ev.Plugins) != 1 || ev.Plugins[0].Name != "demo" {
 		t.Errorf("disabled: commands %v, agents %v, plugins %v", commandNames(c), ev.Agents, ev.Plugins)
 	}
 }
@@ -217,7 +217,7 @@ func TestPlugins(t *testing.T) {
 		Name: "one", Dir: "/one", ID: "one@inline", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
 		Hooks: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"/one/x"}]}]}`),
 	}}
-	if diff := cmp.Diff(want, c.PluginParts()); diff != "" {
+	if diff := cmp.Diff(want, c.InitialPluginParts()); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.ArgumentHint != "where" {

@@ -68,8 +68,8 @@ func (c *Catalog) HasPluginInEach(dirs ...string) bool {
 // IsPluginIn reports whether the plugin's directory is dir or a direct subdirectory of dir.
 func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
-// PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
-func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
+// InitialPluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
+func (c *Catalog) InitialPluginParts() []PluginParts { return c.pluginParts }
 
 // readPluginOrCollection reads a plugin or a directory of plugins, which the option --plugin-dir names. flagIndex is the
 // position of the option among all --plugin-dir options (observed with 2.1.330).

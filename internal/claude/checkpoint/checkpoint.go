@@ -123,7 +123,7 @@ func (h *History) Record(ev protocol.Event) error {
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		if !ev.Injected && !ev.LocalCommand && !ev.Blocked && ev.Source != "system" {
+		if !ev.WrittenByCLI && !ev.LocalCommand && !ev.Blocked && ev.Source != "system" {
 			return h.beginCheckpoint(ev.UUID)
 		}
 	case *protocol.Assistant:

@@ -49,7 +49,7 @@ func TestRewind(t *testing.T) {
 	edit(t, h, "Write", a, "before any prompt\n")
 	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
 	edit(t, h, "Edit", a, "two\n")
-	record(t, h, &protocol.PromptAccepted{UUID: "injected", Injected: true})
+	record(t, h, &protocol.PromptAccepted{UUID: "injected", WrittenByCLI: true})
 	record(t, h, &protocol.PromptAccepted{UUID: "u-2"})
 	edit(t, h, "Edit", a, "two\nthree\n")
 	edit(t, h, "Edit", a, "two\nthree\nfour\n")

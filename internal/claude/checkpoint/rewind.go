@@ -32,7 +32,7 @@ type restoreTarget struct {
 func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, change, err := h.restoreTargetsAtPrompt(promptUUID)
+	_, change, err := h.restoreTargetsOfAllTrackedFiles(promptUUID)
 	return change, err
 }
 
@@ -40,7 +40,7 @@ func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, change, err := h.restoreTargetsAtPrompt(promptUUID)
+	files, change, err := h.restoreTargetsOfAllTrackedFiles(promptUUID)
 	if err != nil {
 		return change, err
 	}
@@ -56,7 +56,7 @@ func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	return change, nil
 }
 
-func (h *History) restoreTargetsAtPrompt(uuid string) (files map[string]restoreTarget, effect RewindEffect, err error) {
+func (h *History) restoreTargetsOfAllTrackedFiles(uuid string) (files map[string]restoreTarget, effect RewindEffect, err error) {
 	var point *promptCheckpoint
 	for i := range h.checkpoints {
 		if h.checkpoints[i].uuid == uuid && uuid != "" {

@@ -83,7 +83,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		case subtype == "initialize":
 			p.handleInitializeRequest(ctx, f)
 		case !p.postponeUntilInitializeAnswered(f):
-			p.serveRequest(ctx, f)
+			p.passRequestToSession(ctx, f)
 		}
 	case "control_response":
 		p.requestsToHost.deliverResponse(line, f.Response)
@@ -94,8 +94,8 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 }
 
 // unparsableLineError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
-func unparsableLineError(line []byte, kind string) error {
-	return invalidStdinLineErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
+func unparsableLineError(line []byte, jsErrorName string) error {
+	return invalidStdinLineErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), jsErrorName)
 }
 
 var frameTypeMemberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
@@ -107,7 +107,7 @@ func guessFrameType(line []byte) string {
 	return "unknown"
 }
 
-func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
+func (p *Conn) passRequestToSession(ctx context.Context, f incomingFrame) {
 	r := decodeRequest(f)
 	if p.session.IsSlow(r.Subtype) {
 		p.serveRequestInGoroutine(ctx, f, func(ctx context.Context) (Answer, error) { return p.session.Serve(ctx, r) }, func() {})
@@ -237,6 +237,6 @@ func (p *Conn) servePostponedRequests(ctx context.Context) {
 		if !ok {
 			return
 		}
-		p.serveRequest(ctx, f)
+		p.passRequestToSession(ctx, f)
 	}
 }

@@ -128,7 +128,7 @@ type ClaudelessFlags struct {
 	Scenario, Failure, Capture string
 	MCPDebug, MCPRequire       bool
 	ClaudeVersion              string
-	Defer                      bool // another process checks the expectations, later
+	DeferVerdict               bool // another process checks the expectations, later
 	Strict, Expect             bool
 	Debugger, CWD              string
 }

@@ -217,7 +217,7 @@ func claudelessOptions(f *Flags) []option {
 		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", textSetter(&f.Failure)),
 		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", textSetter(&f.Capture)),
 		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", func(value string) error {
-			f.Expect, f.Defer = value != "defer", value == "defer" // with "defer", `claudeless exec` or `verify` checks later, from the journal
+			f.Expect, f.DeferVerdict = value != "defer", value == "defer" // with "defer", `claudeless exec` or `verify` checks later, from the journal
 			return nil
 		}),
 		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setterToTrue(&f.Strict)),

@@ -50,7 +50,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.SignalWatcher)
 func controlOptions(plan launch.Plan, sys *process.System, metadata control.FrameMetadata) control.Options {
 	o := control.Options{
 		In: sys.Stdin, Out: sys.Stdout, Metadata: metadata,
-		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
+		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundLimit, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
 	}
 	switch {
 	case plan.Host.StateEvents:
@@ -140,7 +140,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 
 		"cancel_async_message":   {run: handleCancelQueuedMessage},
 		"stop_task":              {run: handleStopTask, slow: true},
-		"end_session":            {run: handleEndSession},
+		"end_session":            {run: endSessionAfterQueuedPrompts},
 		"rename_session":         {run: handleRenameSession},
 		"rewind_files":           {run: handleRewindFiles},
 		"read_file":              {run: handleReadFile},
@@ -163,7 +163,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"file_suggestions":       {run: handleFileSuggestions},
 		"message_rated":          {run: validateMessageRating},
 		"mcp_status":             {run: handleMCPStatus},
-		"mcp_message":            {run: handleMCPMessage},
+		"mcp_message":            {run: handleMCPMessageFromHostServer},
 		"mcp_reconnect":          {run: handleMCPReconnect, slow: true},
 		"mcp_toggle":             {run: handleMCPToggle, slow: true},
 		"mcp_set_servers":        {run: handleMCPSetServers, slow: true},

@@ -178,8 +178,8 @@ func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRe
 	return control.Answer{Payload: answer, EventsBefore: shown}, nil
 }
 
-// handleEndSession runs the prompts received so far and then ends the session.
-func handleEndSession(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
+// endSessionAfterQueuedPrompts runs the prompts received so far and then ends the session.
+func endSessionAfterQueuedPrompts(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
 	r.conn.StopAcceptingNewPrompts()
 	return control.Answer{}, nil
 }

@@ -216,8 +216,8 @@ func handleMCPSetServers(ctx context.Context, r *requestServer, in controlReques
 	return control.Answer{Payload: out, AfterWrite: release}, nil
 }
 
-// handleMCPMessage delivers an unsolicited message of a server inside the host. The answer is always success.
-func handleMCPMessage(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// handleMCPMessageFromHostServer delivers an unsolicited message of a server inside the host. The answer is always success.
+func handleMCPMessageFromHostServer(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer

@@ -24,10 +24,10 @@ func (c Customization) AllDisabled() bool { return c.Bare || c.SafeMode }
 // loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
 func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
-	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.instructionFileOptions()}
+	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, InstructionFileOptions: r.instructionFileOptions()}
 	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
-	if o := r.plan.Customization.MemorySources; o != nil {
-		r.plan.Customization.Memories = catalog.FindInstructionFilesAtStart(*o)
+	if o := r.plan.Customization.InstructionFileOptions; o != nil {
+		r.plan.Customization.InstructionFiles = catalog.FindInstructionFilesAtStart(*o)
 	}
 	switch {
 	case f.InitSetup, f.InitOnly:

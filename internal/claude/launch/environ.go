@@ -63,14 +63,14 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	return Limits{
 		Pace:     pace,
 		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryWaitScale(sys, f), GatewayHost: apiGatewayHost(sys), IsSandbox: sys.Getenv("IS_SANDBOX") != "",
-		ResponseDelay:     scenarioOrEnvDuration(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
-		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
-		HookTimeout:       scenarioOrEnvDuration(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
-		CompactDelay:      scenarioOrEnvDuration(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
-		ContextWindow:     flags.ParseContextWindow(f.Autocompact),
-		NoAutoCompact:     isEnvEnabled(sys, "DISABLE_AUTO_COMPACT") || isEnvEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
-		NoCompactCommand:  isEnvEnabled(sys, "DISABLE_COMPACT"),
-		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
+		ResponseDelay:    scenarioOrEnvDuration(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
+		StopBlockCap:     envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+		HookTimeout:      scenarioOrEnvDuration(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
+		CompactDelay:     scenarioOrEnvDuration(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
+		ContextWindow:    flags.ParseContextWindow(f.Autocompact),
+		NoAutoCompact:    isEnvEnabled(sys, "DISABLE_AUTO_COMPACT") || isEnvEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		NoCompactCommand: isEnvEnabled(sys, "DISABLE_COMPACT"),
+		BackgroundLimit:  envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
 }
 
@@ -162,8 +162,8 @@ func apiGatewayHost(sys *process.System) string {
 	return u.Host
 }
 
-// ResolveModelName resolves an alias to the model that the environment defines for it. Empty means the default model.
-func (a Aliases) ResolveModelName(name string) string {
+// ModelNameAfterOverrides resolves an alias to the model that the environment defines for it. Empty means the default model.
+func (a Aliases) ModelNameAfterOverrides(name string) string {
 	if name == "" || name == "default" {
 		return cmp.Or(a.Default, claudecode.DefaultModel)
 	}
@@ -182,7 +182,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().DefaultModelOverride()
 	}
-	m.Name = m.Aliases.ResolveModelName(m.Name)
+	m.Name = m.Aliases.ModelNameAfterOverrides(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")
 	m.Betas, m.Fallbacks = f.Betas, nil
 	for name := range strings.SplitSeq(f.FallbackModel, ",") {

@@ -30,7 +30,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r.plan.resolver = r
 	steps := []func(*planResolver) error{
 		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).refuseOrWarnWithoutSandboxPrograms,
-		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
+		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolsLimitsAndRecords,
 	}
 	if f == nil {
 		r.flags, r.plan.Scenario.Scenario = &flags.Flags{}, &scenarios.Scenario{}
@@ -54,7 +54,7 @@ func (r *planResolver) resolveOutput() error {
 	f := r.flags
 	r.plan.Output = Output{
 		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
-		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.Defer, MirrorTranscript: f.SessionMirror,
+		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.DeferVerdict, MirrorTranscript: f.SessionMirror,
 	}
 	if f.ThinkingDisplay == "summarized" { // other values of the flag are not visible in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
@@ -107,8 +107,8 @@ func (r *planResolver) setTranscriptOptionsAndWarnWithoutHome() error {
 	return nil
 }
 
-// setHostToolLimitAndRecordOptions sets the parts of the plan that depend only on flags and environment.
-func (r *planResolver) setHostToolLimitAndRecordOptions() error {
+// setHostToolsLimitsAndRecords sets the parts of the plan that depend only on flags and environment.
+func (r *planResolver) setHostToolsLimitsAndRecords() error {
 	if r.flags.InputFormat == "stream-json" {
 		r.plan.Host = HostModeOptions{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",

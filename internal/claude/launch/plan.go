@@ -115,9 +115,9 @@ type Customization struct {
 	NoCommands                 bool   // --disable-slash-commands
 	Bare, Restricted, SafeMode bool
 	NoGitInstructions          bool
-	Memories                   []catalog.InstructionFile // instruction files
-	// MemorySources specifies where to find further instruction files; nil means none.
-	MemorySources *catalog.InstructionFileOptions
+	InstructionFiles           []catalog.InstructionFile // instruction files
+	// InstructionFileOptions specifies where to find further instruction files; nil means none.
+	InstructionFileOptions *catalog.InstructionFileOptions
 }
 
 // Servers are the MCP servers of the run.
@@ -177,7 +177,7 @@ type Limits struct {
 	IsSandbox                 bool   // IS_SANDBOX is set
 	GatewayHost               string // host of an API that is not the vendor's; empty means the vendor's API
 	HookTimeout, CompactDelay time.Duration
-	BackgroundCeiling         time.Duration // how long background work may continue after the last prompt
+	BackgroundLimit           time.Duration // how long background work may continue after the last prompt
 }
 
 // Tools specifies which built-in tools the session has.

@@ -156,7 +156,7 @@ func (r *planResolver) dropForbiddenServers() {
 
 // addMCPServersOfPluginsToPlan adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
 func (r *planResolver) addMCPServersOfPluginsToPlan() {
-	for _, parts := range r.plan.Catalog.PluginParts() {
+	for _, parts := range r.plan.Catalog.InitialPluginParts() {
 		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginIn(parts.Dir, r.plan.AbsFromStartDir(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}

@@ -44,7 +44,7 @@ type lazyTempDir struct {
 // newBackgroundTasksAndAgents prepares agents and tasks. It starts nothing.
 func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundTasksAndAgents {
 	b := &backgroundTasksAndAgents{plan: plan, tools: t, policy: p, records: p.records, state: state}
-	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.taskOutputDir, Ordered: plan.Clock.IsRepeatable(), IsTerminal: plan.Records.Run.Interactive})
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.taskOutputDir, Ordered: plan.Clock.HasSeedAndStart(), IsTerminal: plan.Records.Run.Interactive})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
@@ -114,7 +114,7 @@ func (b *backgroundTasksAndAgents) AllAgentTypeNames() []string { return b.plan.
 
 // DenyRuleForAgentType returns the deny rule that forbids agents of a type, and its source. Both are empty if none does.
 func (b *backgroundTasksAndAgents) DenyRuleForAgentType(agentType string) (rule, source string) {
-	return b.policy.DeniedAgent(agentType)
+	return b.policy.DenyRuleForAgentType(agentType)
 }
 
 // worktreeAgentTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// FirstVisibleCallEffect returns the effect that a call shows while the model's message still streams: the call starts or is
+// FirstVisibleEffectOfCall returns the effect that a call shows while the model's message still streams: the call starts or is
 // refused (observed with 2.1.330). The zero value means no effect before the message ends. Calls of agents have no early effect,
 // and neither have valid calls that write a file, because they read the file first.
-func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
+func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
 	if t.policy.cannedResults.HasResult(call) {
 		return simulator.CallFirstEffect{}
 	}

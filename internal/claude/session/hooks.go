@@ -47,7 +47,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	}
 	o.PromptAnswer, _ = plan.Scenario.API.SideRequestAnswer("other")
 	o.Reports = plan.Records.Telemetry.IsEnabled()
-	if plan.Clock.IsRepeatable() {
+	if plan.Clock.HasSeedAndStart() {
 		o.ProgressEvery = -1
 	}
 	if host := p.servers.requestAnswerer.host; host != nil {
@@ -60,7 +60,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
 	if !h.hooksDisabled {
-		for _, parts := range plan.Catalog.PluginParts() {
+		for _, parts := range plan.Catalog.InitialPluginParts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
 		if a, ok := plan.Catalog.Agent(plan.Customization.Agent); ok {

@@ -94,7 +94,7 @@ func (s *Session) WaitServersSettledWithHost() { <-s.servers.lateServers.settled
 
 // BackgroundState reports whether background work is running or needs a turn, and whether another turn will certainly follow.
 func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
-	sim, release := s.conversation.lockSimulator()
+	sim, release := s.conversation.lockSimulatorForQuery()
 	defer release()
 	return sim.HasBackgroundWork(), sim.BackgroundWorkWillCauseTurn()
 }
@@ -214,18 +214,18 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 // Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {
 	s.state.SetTitle(title)
-	s.conversation.queueTranscriptChange(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitle(title)) })
+	s.conversation.queueChangeUntilTurnBoundary(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitle(title)) })
 }
 
 // SetTitleOfHost sets the title that the initialize request contains. Unlike [Session.Rename], it does not name the agent.
 func SetTitleOfHost(s *Session, title string) {
 	s.state.SetTitle(title)
-	s.conversation.queueTranscriptChange(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
+	s.conversation.queueChangeUntilTurnBoundary(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
 }
 
 // RecordInTranscriptBetweenTurns adds events to the transcript when the next turn begins or ends.
 func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
-	s.conversation.queueTranscriptChange(func() {
+	s.conversation.queueChangeUntilTurnBoundary(func() {
 		for _, ev := range events {
 			s.records.warnTranscriptNotSaved(s.records.transcript.Record(ev))
 		}
@@ -275,7 +275,7 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalCommandTags(call.Name)},
 	}, said)
 	if c.TextForModel != "" {
-		RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), Injected: true, Content: protocol.Content{Text: c.TextForModel}})
+		RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), WrittenByCLI: true, Content: protocol.Content{Text: c.TextForModel}})
 	}
 }
 
@@ -285,7 +285,7 @@ func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.HasNoBackups() {
 		exitCommandPromptID = "" // with checkpoints, the real CLI does not record the command
 	}
-	s.conversation.queueTranscriptChange(func() {
+	s.conversation.queueChangeUntilTurnBoundary(func() {
 		s.records.warnTranscriptNotSaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID))
 	})
 }
@@ -295,7 +295,7 @@ func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model(
 
 // SetModel changes the model. The environment may map the name to another model.
 func (s *Session) SetModel(name string) {
-	s.state.SetModel(s.plan.Model.Aliases.ResolveModelName(name))
+	s.state.SetModel(s.plan.Model.Aliases.ModelNameAfterOverrides(name))
 }
 
 // CostUntilLastTurnEnd returns the costs of the session up to the end of the last turn.
@@ -307,7 +307,7 @@ func (s *Session) CostUntilLastTurnEnd() slash.Cost {
 
 // ContextUsage returns how much of the context window is used, for /context.
 func (s *Session) ContextUsage() slash.Context {
-	sim, release := s.conversation.lockSimulator()
+	sim, release := s.conversation.lockSimulatorForQuery()
 	defer release()
 	return sim.ContextUsage()
 }
@@ -353,7 +353,7 @@ func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply s
 		err = s.plan.Clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
 	}
 	if err == nil && reply.Failure != nil {
-		sim, release := s.conversation.lockSimulator()
+		sim, release := s.conversation.lockSimulatorForQuery()
 		failureText = sim.FailureText(reply.Failure)
 		release()
 	}

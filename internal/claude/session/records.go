@@ -130,7 +130,7 @@ func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 		r.saveScenarioStateInTranscript()
 		r.journalUnmetResultsAndUnplayedStep(ctx)
 	}
-	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
+	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.WrittenByCLI {
 		r.scenario.injectedPrompt = prompt.Content.Plain()
 	}
 	if r.debug != nil {

@@ -29,7 +29,7 @@ type scriptedModelOptions struct {
 }
 
 // modelNameResolver maps model names to those that the environment sets for them.
-type modelNameResolver interface{ ResolveModelName(name string) string }
+type modelNameResolver interface{ ModelNameAfterOverrides(name string) string }
 
 // journalAndWarningWriter receives the journal lines of a run, such as findings, and its warnings.
 type journalAndWarningWriter interface {
@@ -43,9 +43,9 @@ type scriptedModel struct{ options scriptedModelOptions }
 
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
-// ResolveModelName returns the model name to which the environment maps name.
-func (p *scriptedModel) ResolveModelName(name string) string {
-	return p.options.Names.ResolveModelName(name)
+// ModelNameAfterOverrides returns the model name to which the environment maps name.
+func (p *scriptedModel) ModelNameAfterOverrides(name string) string {
+	return p.options.Names.ModelNameAfterOverrides(name)
 }
 
 func (p *scriptedModel) ArmFaultAndSelectMainModel() simulator.Model {

@@ -35,7 +35,7 @@ func (r *testRecords) WarnUnlessRunAsClaude(string) { r.warnings++ }
 
 type names struct{}
 
-func (names) ResolveModelName(name string) string { return name }
+func (names) ModelNameAfterOverrides(name string) string { return name }
 
 func newTestModel(t *testing.T, o scriptedModelOptions) (*scriptedModel, *testRecords) {
 	t.Helper()

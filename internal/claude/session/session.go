@@ -146,13 +146,13 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, IsSandbox: plan.Limits.IsSandbox, DescribesJSON: plan.Profile.Has(claudecode.FeatureInvalidJSONReportedAsMalformedResponse),
 		},
 		Display: simulator.DisplayOptions{
-			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.IsRepeatable(),
+			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.HasSeedAndStart(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
+				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.InstructionFiles),
 			},
 			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Costs: t.PreviousCosts(),
 		},
@@ -177,7 +177,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Context: s.context, Memories: s.plan.Customization.Memories, Disabled: s.plan.Customization.NoCommands,
+		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Context: s.context, InstructionFiles: s.plan.Customization.InstructionFiles, Disabled: s.plan.Customization.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
@@ -209,14 +209,14 @@ func (c *conversation) replaceSimulator(sim *simulator.Simulator) {
 	c.simulator = sim
 }
 
-// lockSimulator returns the simulator for queries between turns and prevents its replacement until release is called.
-func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()) {
+// lockSimulatorForQuery returns the simulator for queries between turns and prevents its replacement until release is called.
+func (c *conversation) lockSimulatorForQuery() (sim *simulator.Simulator, release func()) {
 	c.mu.Lock()
 	return c.simulator, c.mu.Unlock
 }
 
-// queueTranscriptChange delays a change of the transcript until a turn begins or ends, or the session is closed.
-func (c *conversation) queueTranscriptChange(change func()) {
+// queueChangeUntilTurnBoundary delays a change of the transcript until a turn begins or ends, or the session is closed.
+func (c *conversation) queueChangeUntilTurnBoundary(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changesAtTurnEnd = append(c.changesAtTurnEnd, change)
@@ -291,7 +291,7 @@ func (s *Session) PlayTurnsAndBackgroundWork(ctx context.Context, prompts []prot
 		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
 		all = append(all, s.records.promptLifecycleEvents(in, "started"), turn, s.records.promptLifecycleEvents(in, "completed"))
 	}
-	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling)), unrecordedDelayedResults(s))
+	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackgroundAndItsTurns(ctx, s.plan.Limits.BackgroundLimit)), unrecordedDelayedResults(s))
 	return s.recordAndYieldEvents(func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
@@ -314,7 +314,7 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 				s.conversation.delayedResults = append(s.conversation.delayedResults, result)
 				s.records.lastResult.Store(result)
 			}
-			if err != nil || isResult && (host != nil && !host.IsClosedForNewPrompts() || !s.background.tasks.HasRunningOrUnshownAgent()) {
+			if err != nil || isResult && (host != nil && !host.IsClosedForNewPrompts() || !s.background.tasks.HasRunningOrUnshownBackgroundAgent()) {
 				for result, noErr := range unrecordedDelayedResults(s) {
 					if !yield(result, noErr) {
 						return

@@ -82,7 +82,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 // output of hooks between the two lists. beforeHookOutput contains the instruction files. afterHookOutput
 // contains the output style, the instructions of MCP servers and, in plan mode, the path of the plan file.
 func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, afterHookOutput []string) {
-	if text := instructionText(s.plan.Customization.Memories); text != "" {
+	if text := instructionText(s.plan.Customization.InstructionFiles); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
 	}
 	style := s.state.Snapshot().OutputStyle
@@ -150,11 +150,11 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	listed := s.builtinToolsOfferedTo(requester)
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreferencePromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.PreferBashPromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
 	now.FailedServers, now.ServerInstructions = s.tools.servers.failedServers(), s.tools.servers.instructions()
-	now.Instructed = instructionText(s.plan.Customization.Memories)
-	for _, m := range s.plan.Customization.Memories {
+	now.Instructed = instructionText(s.plan.Customization.InstructionFiles)
+	for _, m := range s.plan.Customization.InstructionFiles {
 		if claudecode.AgentResultHasOnlyReport(requester.Name) {
 			break
 		}
@@ -176,7 +176,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 		now.ShellMode = s.tools.Mode()
 	}
 	if slices.Contains(listed, "Agent") {
-		isDenied := func(a catalog.Agent) bool { text, _ := s.tools.policy.DeniedAgent(a.Name); return text != "" }
+		isDenied := func(a catalog.Agent) bool { text, _ := s.tools.policy.DenyRuleForAgentType(a.Name); return text != "" }
 		for _, a := range slices.DeleteFunc(s.plan.Catalog.Agents(), isDenied) {
 			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsTextOfAgent(a) + ")", BuiltIn: a.Source == "built-in"})
 		}

@@ -43,7 +43,7 @@ func RealCLIMessagingSocketPath(plan launch.Plan) string {
 		return ""
 	}
 	pid := plan.PID
-	if plan.Clock.IsRepeatable() {
+	if plan.Clock.HasSeedAndStart() {
 		pid = 1
 	}
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")

@@ -53,7 +53,7 @@ type toolboxDependencies struct {
 }
 
 func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDependencies, mcpServers *sessionMCPServers, pol *permissionPolicy) error {
-	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.IsRepeatable()
+	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.HasSeedAndStart()
 	t.instructions = &instructionFileTracker{customization: plan.Customization, cwd: plan.CWD, state: deps.state, pathsReceivedBeforeResume: mcpServers.records.transcript.InstructionFiles(), receivedPathsByConversation: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
@@ -359,7 +359,7 @@ func (i *instructionFileTracker) findOrAddReceivedPaths(agentOrNil *protocol.Age
 	known := i.receivedPathsByConversation[id]
 	if known == nil {
 		known = map[string]bool{}
-		for _, m := range i.customization.Memories {
+		for _, m := range i.customization.InstructionFiles {
 			known[m.Path] = true
 		}
 		if len(i.receivedPathsByConversation) == 0 && agentOrNil == nil {
@@ -374,7 +374,7 @@ func (i *instructionFileTracker) findOrAddReceivedPaths(agentOrNil *protocol.Age
 
 // takeInstructionsForAccessedFile returns the instructions that apply after the model has read or written a file.
 func (i *instructionFileTracker) takeInstructionsForAccessedFile(agentOrNil *protocol.AgentRef, accessedFile string) []simulator.ContextFile {
-	if i.customization.MemorySources == nil {
+	if i.customization.InstructionFileOptions == nil {
 		return nil
 	}
 	i.mu.Lock()
@@ -382,7 +382,7 @@ func (i *instructionFileTracker) takeInstructionsForAccessedFile(agentOrNil *pro
 	known := i.findOrAddReceivedPaths(agentOrNil)
 	known[accessedFile] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
-	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.MemorySources, accessedFile, known) {
+	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.InstructionFileOptions, accessedFile, known) {
 		known[m.Path] = true
 		all = append(all, i.instructionFileToContextFile(m, accessedFile))
 	}
@@ -419,7 +419,7 @@ func (i *instructionFileTracker) instructionFileToContextFile(m catalog.Instruct
 // initialInstructionsOfAgent returns the instructions that an agent receives at its start; agents of type Explore and Plan
 // receive none (observed with 2.1.329).
 func (i *instructionFileTracker) initialInstructionsOfAgent(agent *protocol.AgentRef) []simulator.ContextFile {
-	text := instructionText(i.customization.Memories)
+	text := instructionText(i.customization.InstructionFiles)
 	if text == "" || claudecode.AgentResultHasOnlyReport(agent.Type) {
 		return nil
 	}

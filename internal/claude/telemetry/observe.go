@@ -96,7 +96,7 @@ func (r *Recorder) findOrAddConversation(agentID, agentKind string) *conversatio
 // beginTurn begins a turn. The first prompt is recorded later, because telemetry reports the start
 // of the session first. This needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
-	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.heldPrompt == nil && r.state.started && ev.PromptID == r.state.promptID {
+	if ev.Blocked || ev.WrittenByCLI && ev.Origin == nil && r.state.heldPrompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // neither a blocked prompt nor a text that joins the running turn begins a turn
 	}
 	r.state.turnStart = r.options.Clock.Now()

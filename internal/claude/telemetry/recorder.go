@@ -98,7 +98,7 @@ func New(o Options) *Recorder {
 	for _, pair := range o.Resource {
 		given = append(given, attribute{pair[0], newValue(pair[1])})
 	}
-	r.resource.Attributes = slices.Concat(given, newAttributes(
+	r.resource.Attributes = slices.Concat(given, newNonEmptyAttributes(
 		"host.arch", o.Machine.Arch, "os.type", o.Machine.OS, "os.version", o.Machine.Release, "service.name", "claude-code", "service.version", o.Version,
 	))
 	session, version := o.SessionID, ""
@@ -108,16 +108,16 @@ func New(o Options) *Recorder {
 	if o.AppVersion {
 		version = o.Version
 	}
-	r.commonAttributes = slices.Concat(given, newAttributes("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
+	r.commonAttributes = slices.Concat(given, newNonEmptyAttributes("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
 	if o.CustomBaseURL {
 		r.commonAttributes = append(r.commonAttributes, attribute{"anthropic.custom_base_url", newValue(true)})
 	}
-	r.commonAttributes = append(r.commonAttributes, newAttributes("terminal.type", o.Terminal)...)
+	r.commonAttributes = append(r.commonAttributes, newNonEmptyAttributes("terminal.type", o.Terminal)...)
 	return r
 }
 
-// newAttributes returns attributes from keys and values. Empty values are omitted.
-func newAttributes(pairs ...string) (list []attribute) {
+// newNonEmptyAttributes returns attributes from keys and values. Empty values are omitted.
+func newNonEmptyAttributes(pairs ...string) (list []attribute) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			list = append(list, attribute{pairs[i], newValue(pairs[i+1])})
@@ -291,7 +291,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	row := findRowByName(r.tables[tracesSignalName], name)
 	v["gen_ai.conversation.id"] = r.options.SessionID
 	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, signalNamePrefix+name, 1, 257
-	s.Attributes = slices.Concat(r.commonAttributes, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
+	s.Attributes = slices.Concat(r.commonAttributes, newNonEmptyAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
 	s.Links = []struct{}{}
 	if s.Events == nil {
 		s.Events = []spanEvent{}

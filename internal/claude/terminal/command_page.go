@@ -147,7 +147,7 @@ func (t *Terminal) switchModelOrAsk(commandLine, name string, save bool) *dialog
 }
 
 func (t *Terminal) resolveModelName(name string) string {
-	return claudecode.ResolveModel(t.plan.Model.Aliases.ResolveModelName(name))
+	return claudecode.ResolveModel(t.plan.Model.Aliases.ModelNameAfterOverrides(name))
 }
 
 func (t *Terminal) displayedModelName() string {

@@ -147,7 +147,7 @@ func (c *Console) updateSizeAndFaults() {
 // decodeKeysAndSetEscapeTimer returns the keys of the typed bytes. After an incomplete escape sequence, c.escapeTimer runs.
 func (c *Console) decodeKeysAndSetEscapeTimer(data []byte) []key {
 	keys := c.keys.decodeKeys(data)
-	if c.keys.hasPendingEscape() {
+	if c.keys.hasPendingEscapeSequence() {
 		c.escapeTimer.Reset(escapeDelay)
 	} else {
 		c.escapeTimer.Stop()

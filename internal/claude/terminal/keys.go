@@ -105,8 +105,8 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// hasPendingEscape reports whether the kept bytes begin with Escape.
-func (r *keyReader) hasPendingEscape() bool {
+// hasPendingEscapeSequence reports whether the kept bytes begin with Escape.
+func (r *keyReader) hasPendingEscapeSequence() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }
 

@@ -32,7 +32,7 @@ func TestKeys(t *testing.T) {
 		for _, data := range tt.reads {
 			got = append(got, r.decodeKeys([]byte(data))...)
 		}
-		if r.hasPendingEscape() {
+		if r.hasPendingEscapeSequence() {
 			got = append(got, r.dropPendingExceptEscape()...)
 		}
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(key{})); diff != "" {
@@ -46,7 +46,7 @@ func TestSlowCharacter(t *testing.T) {
 	var r keyReader
 	for _, half := range []string{"a\xc3", "\xa9"} {
 		keys := r.decodeKeys([]byte(half))
-		if r.hasPendingEscape() {
+		if r.hasPendingEscapeSequence() {
 			t.Errorf("%q starts the time limit of the Escape key", half)
 		}
 		if want := map[string]string{"a\xc3": "a", "\xa9": "é"}[half]; len(keys) != 1 || keys[0].text != want {

@@ -35,7 +35,7 @@ type (
 	promptsTakenIntoRunningTurn struct{ prompts []string }
 	contextRequested            struct{ commandLine string }
 	sessionRunFailed            struct{ err error }
-	permissionRequestWithdrawn  struct{ question *pendingPermissionRequest }
+	permissionRequestWithdrawn  struct{ request *pendingPermissionRequest }
 )
 
 // interruptRunningTurn ends the running turn and returns its number; 0 means no turn is running. cause is
@@ -153,7 +153,7 @@ func (p *turnPlayer) runUserShellCommand(ctx context.Context, command string) pr
 }
 
 // passEventsToScreen passes events to the screen. It returns false after an error.
-func (p *turnPlayer) passEventsToScreen(events session.Events) (hasSucceeded bool) {
+func (p *turnPlayer) passEventsToScreen(events session.Events) (canContinue bool) {
 	for ev, err := range events {
 		if err != nil {
 			p.screenMailbox.addMessage(sessionRunFailed{err})

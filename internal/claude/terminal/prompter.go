@@ -8,43 +8,43 @@ import (
 )
 
 type prompter struct {
-	screen           *screen
-	player           *turnPlayer
-	cwd              string
-	auto             autoModeState
-	pendingQuestions []*pendingPermissionRequest // a shown dialog belongs to the first question
+	screen          *screen
+	player          *turnPlayer
+	cwd             string
+	auto            autoModeState
+	pendingRequests []*pendingPermissionRequest // a shown dialog belongs to the first question
 }
 
 // dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
-type dialogDelayElapsed struct{ question *pendingPermissionRequest }
+type dialogDelayElapsed struct{ request *pendingPermissionRequest }
 
 func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
 	case *pendingPermissionRequest:
-		a.pendingQuestions = append(a.pendingQuestions, m)
+		a.pendingRequests = append(a.pendingRequests, m)
 		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
 			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.screenMailbox.addMessage(dialogDelayElapsed{m}) })
 		}
 	case dialogDelayElapsed:
-		m.question.delayOver = true
+		m.request.delayOver = true
 	case permissionRequestWithdrawn:
-		if len(a.pendingQuestions) > 0 && a.pendingQuestions[0] == m.question {
+		if len(a.pendingRequests) > 0 && a.pendingRequests[0] == m.request {
 			a.screen.dialog = nil
 		}
-		a.dropPendingPermissionRequest(m.question)
+		a.dropPendingPermissionRequest(m.request)
 	}
 	a.showNextPermissionRequest()
 }
 
 func (a *prompter) dropPendingPermissionRequest(q *pendingPermissionRequest) {
-	a.pendingQuestions = slices.DeleteFunc(a.pendingQuestions, func(p *pendingPermissionRequest) bool { return p == q })
+	a.pendingRequests = slices.DeleteFunc(a.pendingRequests, func(p *pendingPermissionRequest) bool { return p == q })
 }
 
 func (a *prompter) showNextPermissionRequest() {
-	if a.screen.dialog != nil || len(a.pendingQuestions) == 0 || !a.pendingQuestions[0].delayOver {
+	if a.screen.dialog != nil || len(a.pendingRequests) == 0 || !a.pendingRequests[0].delayOver {
 		return
 	}
-	a.screen.dialog = a.dialogForPermissionRequest(a.pendingQuestions[0])
+	a.screen.dialog = a.dialogForPermissionRequest(a.pendingRequests[0])
 	a.screen.labels.pages.copyCapturedTextsIntoDialog(a.screen.dialog)
 	a.screen.effort = "" // the real CLI shows no effort after a dialog
 	if p := a.screen.progress; p != nil {

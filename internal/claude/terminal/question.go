@@ -12,13 +12,13 @@ import (
 // questionForm asks the questions of one AskUserQuestion call, each on its own page. If needed, a last page shows all answers for
 // review.
 type questionForm struct {
-	input     json.RawMessage
-	questions []formQuestion
-	answers   []string // answer to each question; empty means not answered
-	pages     []*dialog
-	pageIndex int
-	prompter  *prompter
-	question  *pendingPermissionRequest
+	input             json.RawMessage
+	questions         []formQuestion
+	answers           []string // answer to each question; empty means not answered
+	pages             []*dialog
+	pageIndex         int
+	prompter          *prompter
+	permissionRequest *pendingPermissionRequest
 }
 
 type formQuestion struct {
@@ -40,7 +40,7 @@ func newQuestionForm(a *prompter, q *pendingPermissionRequest) *questionForm {
 	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 {
 		return nil
 	}
-	f := &questionForm{input: input, questions: in.Questions, answers: make([]string, len(in.Questions)), prompter: a, question: q}
+	f := &questionForm{input: input, questions: in.Questions, answers: make([]string, len(in.Questions)), prompter: a, permissionRequest: q}
 	for i := range in.Questions {
 		f.pages = append(f.pages, f.newPage(i))
 	}
@@ -179,7 +179,7 @@ func (f *questionForm) reviewPage() *dialog {
 }
 
 func (f *questionForm) sendAnswerAndClose(d *dialog, chosenOption string, a protocol.PermissionAnswer) (noNextDialog *dialog) {
-	f.prompter.recordAndSendAnswer(f.question, d, chosenOption, a)
+	f.prompter.recordAndSendAnswer(f.permissionRequest, d, chosenOption, a)
 	return nil
 }
 

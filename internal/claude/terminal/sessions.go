@@ -75,7 +75,7 @@ type historyLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
-func readPromptHistoryOldestFirst(plan *launch.Plan) (lines []historyLine) {
+func readPromptHistoryOfAllProjects(plan *launch.Plan) (lines []historyLine) {
 	data, _ := os.ReadFile(filepath.Join(plan.State, historyFileName)) // a missing file has no prompts
 	for text := range bytes.Lines(data) {
 		var line historyLine
@@ -97,7 +97,7 @@ func appendPromptToHistoryFile(plan *launch.Plan, sessionID, text string) {
 func newPromptHistoryDialog(plan *launch.Plan, s *screen) *dialog {
 	list := &searchList{isFieldBelowOptions: true, hintText: "Filter history…", emptyText: "  No prompts match", screenRows: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
-	for _, line := range readPromptHistoryOldestFirst(plan) {
+	for _, line := range readPromptHistoryOfAllProjects(plan) {
 		list.allOptions = append(list.allOptions, dialogOption{label: strings.ReplaceAll(line.Display, "\n", " "), ownerValue: line.Display, truncate: true})
 	}
 	d := &dialog{state: StateCommandPage, kind: "history", indent: 2, topRuleGlyph: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.allOptions, search: list}

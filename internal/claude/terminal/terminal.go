@@ -66,7 +66,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	screen.isInline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
 	t.autoModeExplained = plan.Permission.Mode == protocol.ModeAuto && !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--permission-mode") })
-	for _, line := range readPromptHistoryOldestFirst(&plan) {
+	for _, line := range readPromptHistoryOfAllProjects(&plan) {
 		if line.Project == plan.CWD {
 			screen.composer.appendToHistory(line.Display)
 		}
@@ -146,7 +146,7 @@ func (t *Terminal) handleInputAndMessages(ctx context.Context) error {
 			return errUserExit
 		}
 		var ticks <-chan time.Time
-		if c.screen.progress != nil && !t.plan.Clock.IsRepeatable() {
+		if c.screen.progress != nil && !t.plan.Clock.HasSeedAndStart() {
 			ticks = t.spinnerTicker.C
 		}
 		var keys []key

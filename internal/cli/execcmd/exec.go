@@ -31,7 +31,7 @@ type Reports struct {
 	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
 
-func (f *Reports) outputFiles(s *process.System) verdict.OutputFiles {
+func (f *Reports) outputFilesFromFlags(s *process.System) verdict.OutputFiles {
 	r := verdict.OutputFiles{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
@@ -163,7 +163,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	if !c.JudgeLater {
 		in = cmp.Or(in, &verdict.Input{})
-		err = errors.Join(err, c.outputFiles(s).Write(judged, in.Entries, s.Stderr), c.addRules(ctx, s, judged.Unmatched))
+		err = errors.Join(err, c.outputFilesFromFlags(s).Write(judged, in.Entries, s.Stderr), c.addRules(ctx, s, judged.Unmatched))
 	}
 	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
@@ -188,7 +188,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	if code, err := procio.ExecRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
+	if code, err := procio.ExecOrRunRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil
@@ -267,13 +267,13 @@ func CheckForRepeatedScenarioOrUnknownFlag(c *kong.Context) error {
 	}
 	for _, arg := range cmp.Or(c.Selected(), c.Model.Node).Positional {
 		if words, _ := arg.Target.Interface().([]string); arg.Passthrough && len(words) > 0 && words[0] != "--" && strings.HasPrefix(words[0], "-") {
-			return unknownFlag(words[0], c.Flags())
+			return unknownFlagError(words[0], c.Flags())
 		}
 	}
 	return nil
 }
 
-func unknownFlag(word string, flags []*kong.Flag) error {
+func unknownFlagError(word string, flags []*kong.Flag) error {
 	word, _, _ = strings.Cut(word, "=")
 	var names []string
 	for _, f := range flags {
@@ -373,7 +373,7 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	report := verdict.Judge(in)
-	err := errors.Join(c.outputFiles(s).Write(&report, in.Entries, s.Stderr), c.addRules(ctx, s, report.Unmatched))
+	err := errors.Join(c.outputFilesFromFlags(s).Write(&report, in.Entries, s.Stderr), c.addRules(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

@@ -64,7 +64,7 @@ func (c *gatesWaitCommand) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	ctx, signals := s.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	if err := gate.AwaitReached(ctx, dir, c.Name, c.Timeout); err != nil {
 		return process.SignalErrorOr(ctx, fmt.Errorf("waiting for a step to reach the gate %s: %w", c.Name, err))
 	}

@@ -69,7 +69,7 @@ func (c *reportMergeCommand) Run(s *process.System) error {
 		return err
 	}
 	judged := verdict.Judge(in)
-	err = c.outputFiles(s).Write(&judged, in.Entries, s.Stderr)
+	err = c.outputFilesFromFlags(s).Write(&judged, in.Entries, s.Stderr)
 	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

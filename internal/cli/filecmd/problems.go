@@ -202,7 +202,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	for _, entry := range config.Errors {
 		list = append(list, index.DiagnosticAt(mcpServerConfigPath(index, entry.Name), entry.Message))
 	}
-	if doubt := index.FirstProblem(); doubt != nil && err == nil { // a key is defined twice: the last definition is used
+	if doubt := index.FirstPossibleProblem(); doubt != nil && err == nil { // a key is defined twice: the last definition is used
 		doubt.Warning = true
 		list = append(list, *doubt)
 	}
@@ -219,7 +219,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 
 // jsonErrorOrDetails returns the JSON error in a file, with its position. If the JSON is valid, it returns the details instead.
 func jsonErrorOrDetails(name string, index *diag.SourceIndex, details []string) diag.List {
-	if doubt := index.FirstProblem(); doubt != nil {
+	if doubt := index.FirstPossibleProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}
 	var list diag.List

@@ -108,7 +108,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	}
 	args := json.RawMessage(plainjson.MarshalString(command[1:]))
 	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: env.Raw()}}
-	if err := saveEntry(o, f.scope, name, entry.Raw()); err != nil {
+	if err := validateAndSaveEntry(o, f.scope, name, entry.Raw()); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
@@ -171,7 +171,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 		return err
 	}
 	name := found[0]
-	entry, err := plainjson.ParseDistinct([]byte(found[1]))
+	entry, err := plainjson.ParseKeepingLastDuplicates([]byte(found[1]))
 	if defect := entryDefect(entry, err); defect != "" {
 		return process.Verbatimf("Invalid configuration: %s", defect)
 	}
@@ -205,7 +205,7 @@ func entryDefect(entry object, parseError error) string {
 	return `it needs a "command" for a local server, or a "type" and a "url" for a remote one.`
 }
 
-func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
+func validateAndSaveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ})
 	if err != nil {
@@ -223,13 +223,13 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 
 func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
 	if !withSecret {
-		return saveEntry(o, scope, name, entry)
+		return validateAndSaveEntry(o, scope, name, entry)
 	}
 	secret, err := o.readClientSecretFromEnvOrTerminal()
 	if err != nil {
 		return err
 	}
-	if err := saveEntry(o, scope, name, entry); err != nil {
+	if err := validateAndSaveEntry(o, scope, name, entry); err != nil {
 		return err
 	}
 	server, err := o.expandedServer(name)
@@ -366,8 +366,8 @@ func noServerError(name string, servers []mcp.ServerConfig) error {
 	}
 	slices.Sort(names)
 	const maxListedNames, maxEdits = 8, 2
-	near := slices.MinFunc(names, func(a, b string) int { return diag.EditDistance(name, a) - diag.EditDistance(name, b) })
-	if diag.EditDistance(name, near) <= maxEdits {
+	near := slices.MinFunc(names, func(a, b string) int { return diag.EditDistanceInBytes(name, a) - diag.EditDistanceInBytes(name, b) })
+	if diag.EditDistanceInBytes(name, near) <= maxEdits {
 		return process.Verbatimf("No MCP server named %q. Did you mean %q? Run `claude mcp list` to see all.", name, near)
 	}
 	rest := ""

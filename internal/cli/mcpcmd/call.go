@@ -50,7 +50,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 			return fmt.Errorf("reading the arguments of the tool from stdin: %w", err)
 		}
 	}
-	if _, err := plainjson.ParseDistinct(input); err != nil {
+	if _, err := plainjson.ParseKeepingLastDuplicates(input); err != nil {
 		return process.WithHint(fmt.Sprintf("the arguments are not a JSON object: %v", err), `for example: `+o.Name+` mcp call server tool '{"key": "value"}'`)
 	}
 	m, stop, err := c.openServer(ctx, o, c.Server)

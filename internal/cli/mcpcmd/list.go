@@ -175,7 +175,7 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 // issueOf explains why a server is not connected or, in `claude mcp`, why it did not list its tools; empty means that nothing is
 // wrong. `claude mcp` uses the words of the real CLI, and `claudeless mcp` our own.
 func (o *Options) issueOf(st mcp.ServerStatus) string {
-	command := o.replaceUnsetVariables(st.Config)
+	command := o.commandWithUnsetVariablesRedacted(st.Config)
 	text := strings.ReplaceAll(strings.Replace(st.WireError, `"stdio"`, strconv.Quote(command), 1), "'stdio'", "'"+command+"'")
 	switch {
 	case o.Extended:
@@ -200,8 +200,8 @@ func withoutDefaults(text string) string {
 	return variableWithDefaultPattern().ReplaceAllString(text, "$${$1}")
 }
 
-// replaceUnsetVariables returns the command of a server as it appears in errors: variables that have neither a value nor a default are replaced.
-func (o *Options) replaceUnsetVariables(s mcp.ServerConfig) string {
+// commandWithUnsetVariablesRedacted returns the command of a server as it appears in errors: variables that have neither a value nor a default are replaced.
+func (o *Options) commandWithUnsetVariablesRedacted(s mcp.ServerConfig) string {
 	unset := variableWithDefaultPattern().FindAllString(s.Expand(o.Client).Command, -1)
 	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaults(s.Command), func(variable string) string {
 		if slices.Contains(unset, variable) {

@@ -132,11 +132,11 @@ func FuzzObject(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := plainjson.ParseDistinct(data)
+		o, err := plainjson.ParseKeepingLastDuplicates(data)
 		if err != nil {
 			return
 		}
-		again, err := plainjson.ParseDistinct([]byte(o.Indented()))
+		again, err := plainjson.ParseKeepingLastDuplicates([]byte(o.Indented()))
 		if err != nil {
 			t.Fatalf("%q was written as %q: %v", data, o.Indented(), err)
 		}

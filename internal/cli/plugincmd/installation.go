@@ -44,8 +44,8 @@ func (p pluginListEntry) isNamed(name string) bool {
 	return p.ID == name || short == name
 }
 
-// installedPlugins returns the installed plugins in the order of the file, with one entry for each scope.
-func (c *command) installedPlugins() ([]pluginListEntry, error) {
+// pluginsInstalledForThisProject returns the installed plugins in the order of the file, with one entry for each scope.
+func (c *command) pluginsInstalledForThisProject() ([]pluginListEntry, error) {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c *command) listEntry(id string, e installation) pluginListEntry {
 }
 
 func (c *command) listPlugins() error {
-	list, err := c.installedPlugins()
+	list, err := c.pluginsInstalledForThisProject()
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *command) listPlugins() error {
 }
 
 func (c *command) installationsOfPlugin(pluginNameOrID string) ([]pluginListEntry, error) {
-	list, err := c.installedPlugins()
+	list, err := c.pluginsInstalledForThisProject()
 	list = slices.DeleteFunc(list, func(p pluginListEntry) bool { return !p.isNamed(pluginNameOrID) })
 	return slices.DeleteFunc(list, func(p pluginListEntry) bool { return p.ID != list[0].ID }), err
 }
@@ -272,15 +272,15 @@ func (c *command) uninstall(name string) error {
 		}
 		return c.fail("Failed to uninstall plugin %q: Plugin %q is installed in %[3]s scope, not %[4]s. Use --scope %[3]s to uninstall.", name, id, other, c.scope)
 	}
-	err = c.removeInstallations(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
+	err = c.removeInstallationsAndMarkOrphan(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
 	if err = errors.Join(err, c.removeEnabledEntry(c.scope, id)); err != nil {
 		return err
 	}
 	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", strings.Split(id, "@")[0], c.scope)
 }
 
-// removeInstallations removes the selected installations of a plugin. If none is left, it marks the plugin's files as orphaned.
-func (c *command) removeInstallations(id string, selects func(installation) bool) error {
+// removeInstallationsAndMarkOrphan removes the selected installations of a plugin. If none is left, it marks the plugin's files as orphaned.
+func (c *command) removeInstallationsAndMarkOrphan(id string, selects func(installation) bool) error {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return err
@@ -349,7 +349,7 @@ func (c *command) uninstallPluginsOfMarketplace(marketplaceName string) (report 
 	for _, plugin := range objectAt(file, "plugins") {
 		if id := plugin.Key; strings.HasSuffix(id, "@"+marketplaceName) {
 			ids = append(ids, id)
-			err = errors.Join(err, c.removeInstallations(id, func(installation) bool { return true }))
+			err = errors.Join(err, c.removeInstallationsAndMarkOrphan(id, func(installation) bool { return true }))
 			for _, scope := range scopes() {
 				err = errors.Join(err, c.removeEnabledEntry(scope, id))
 			}

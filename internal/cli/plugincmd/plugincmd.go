@@ -137,7 +137,7 @@ func withScope(suffix string, run func(c *command, operand string) error) func(c
 }
 
 func (c *command) rejectDetails(name string) error {
-	if list, err := c.installedPlugins(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
+	if list, err := c.pluginsInstalledForThisProject(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
 		return cmp.Or(err, ErrNotSimulated)
 	}
 	return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), errFailed())

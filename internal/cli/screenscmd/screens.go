@@ -348,7 +348,7 @@ type detectorAnswer struct {
 
 func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 	ix := diag.IndexTOML(file, text)
-	if problem := ix.FirstProblem(); problem != nil {
+	if problem := ix.FirstPossibleProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
 	d := &screenDetector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
@@ -431,7 +431,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		}
 	}
 	ctx, signals := s.WatchSignals(ctx)
-	defer signals.Stop()
+	defer signals.StopAndCancelContext()
 	t, err := tape.StartTerminal(ctx, tape.TerminalOptions{
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: processSystemClock{s},
 	})

@@ -48,7 +48,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	}).Parse(browsePageTemplates))
 	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
 		"/call/{id}":                          (*callAndBreakpointPages).pageOfRequestedCall,
-		"/callstack/{id}":                     (*callAndBreakpointPages).callStackPage,
+		"/callstack/{id}":                     (*callAndBreakpointPages).callStackPageOfRequestedPause,
 		"/breakpoint/{name}/history":          (*callAndBreakpointPages).breakpointHistoryPage,
 		"/breakpoint/{name}/history/{record}": (*callAndBreakpointPages).historyRecordPage,
 		"/docs": func(*callAndBreakpointPages, *http.Request) (pageData, error) {
@@ -294,7 +294,7 @@ func decodeCallSiteStack(callSite json.RawMessage) callSiteStack {
 	return callSiteStack{site.Frames, callSite}
 }
 
-func (b *callAndBreakpointPages) callStackPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) callStackPageOfRequestedPause(r *http.Request) (pageData, error) {
 	p, err := b.hub.Pause(r.PathValue("id"))
 	if err != nil {
 		return pageData{}, errors.New("No call is paused as " + r.PathValue("id") + ".")

@@ -176,7 +176,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 		rec.ExtraFields = more
 	}
 	c.hub.Records.AddExternalRecord(rec)
-	return SuccessFields(), nil
+	return StatusOKFields(), nil
 }
 
 func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
@@ -195,7 +195,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	}
 	it := Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
 	if it.CID != "" {
-		if err := c.storeItemIfDataKnown(it); err != nil {
+		if err := c.storeItemOrIgnoreMissingData(it); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +207,7 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	if err := c.hub.AddOrReplaceFunction(f); err != nil {
 		return nil, err
 	}
-	return SuccessFields("function_name", in.Name, "signature", in.Signature), nil
+	return StatusOKFields("function_name", in.Name, "signature", in.Signature), nil
 }
 
 // Route is one of the older clients' routes.
@@ -259,7 +259,7 @@ func (c *Clients) recordCommunicationError(_ context.Context, r Request) (any, e
 	}
 	c.mu.Unlock()
 	c.hub.PublishChange(debug.TopicClientCommunicationErrors)
-	return SuccessFields(), nil
+	return StatusOKFields(), nil
 }
 
 func (c *Clients) handleEvalResponse(_ context.Context, r Request) (any, error) {
@@ -267,7 +267,7 @@ func (c *Clients) handleEvalResponse(_ context.Context, r Request) (any, error) 
 	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
 	}
-	return SuccessFields(), c.DeliverEvalResponse(in)
+	return StatusOKFields(), c.DeliverEvalResponse(in)
 }
 
 // decodeBody decodes a body; an empty body leaves v unchanged.
@@ -281,8 +281,8 @@ func decodeBody(body json.RawMessage, v any) error {
 // Fields is the body of most responses.
 type Fields map[string]any
 
-// SuccessFields returns the body of a successful response, with additional fields.
-func SuccessFields(keysAndValues ...any) (successResponse Fields) {
+// StatusOKFields returns the body of a successful response, with additional fields.
+func StatusOKFields(keysAndValues ...any) (successResponse Fields) {
 	f := Fields{"status": "ok"}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		f[fmt.Sprint(keysAndValues[i])] = keysAndValues[i+1]

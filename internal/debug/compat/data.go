@@ -171,10 +171,10 @@ func (it Item) Size() int {
 	return n
 }
 
-// StoreItem checks the bytes of an item against its CID and stores them. An item without bytes must already be in the store;
+// StoreItemUnlessTooLarge checks the bytes of an item against its CID and stores them. An item without bytes must already be in the store;
 // otherwise the error is cid_not_found. A wrong CID is the error cid_mismatch; its detail expected_cid is the CID of the bytes.
 // A value too large for the store is not an error: only its CID is kept, because some clients exit when a value is refused.
-func StoreItem(store *cas.Store, it Item) error {
+func StoreItemUnlessTooLarge(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return debug.NewError(debug.CodeInvalidPayload, "an item has no `cid`")
 	}
@@ -187,7 +187,7 @@ func StoreItem(store *cas.Store, it Item) error {
 		}
 		return nil
 	}
-	data, err := it.decode()
+	data, err := it.decodeJSONOrBase64()
 	if err != nil {
 		return err
 	}
@@ -201,9 +201,9 @@ func StoreItem(store *cas.Store, it Item) error {
 	return err
 }
 
-// decode returns the bytes of an item, from which its CID is computed. In the JSON format, Data is these bytes as text;
+// decodeJSONOrBase64 returns the bytes of an item, from which its CID is computed. In the JSON format, Data is these bytes as text;
 // otherwise Data is their base64. If Format is empty and the hash of Data is the CID, the format is JSON.
-func (it Item) decode() ([]byte, error) {
+func (it Item) decodeJSONOrBase64() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = FormatJSON
 	}

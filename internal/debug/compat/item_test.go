@@ -36,7 +36,7 @@ func TestKeep(t *testing.T) {
 	}
 	store := cas.New(cas.Options{MaxValue: 90})
 	for _, tt := range tests {
-		err := StoreItem(store, tt.it)
+		err := StoreItemUnlessTooLarge(store, tt.it)
 		got := ""
 		if e, ok := errors.AsType[*debug.Error](err); ok {
 			got = e.Code

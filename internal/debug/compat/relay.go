@@ -110,7 +110,7 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	a := debug.EvaluationResult{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
 	if r.CID != "" && r.Data != nil {
 		it := Item{CID: r.CID, Data: r.Data, Format: r.Format}
-		if err := StoreItem(c.hub.Store(), it); err != nil {
+		if err := StoreItemUnlessTooLarge(c.hub.Store(), it); err != nil {
 			a.ResultCID = ""
 		} else if r.Result == "" { // JavaScript clients send no text
 			a.Output = ItemDisplayText(c.hub.Store(), it)

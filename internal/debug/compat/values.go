@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-func (c *Clients) storeItemIfDataKnown(it Item) error {
-	err := StoreItem(c.hub.Store(), it)
+func (c *Clients) storeItemOrIgnoreMissingData(it Item) error {
+	err := StoreItemUnlessTooLarge(c.hub.Store(), it)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeContentIDNotFound {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item,
 	if it.CID == "" {
 		return nil, clientForm, nil
 	}
-	if err := c.storeItemIfDataKnown(it); err != nil {
+	if err := c.storeItemOrIgnoreMissingData(it); err != nil {
 		return nil, nil, err
 	}
 	it.Data = nil // the store already contains the data
@@ -119,7 +119,7 @@ func (a *valueResendRequests) wasRequested(processKey, cid string) bool {
 func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
-		err := StoreItem(c.hub.Store(), *it)
+		err := StoreItemUnlessTooLarge(c.hub.Store(), *it)
 		e, ok := errors.AsType[*debug.Error](err)
 		switch {
 		case ok && e.Code == debug.CodeContentIDNotFound:
@@ -128,7 +128,7 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 			continue
 		case ok && e.Code == "cid_mismatch" && c.resent.wasRequested(processKey, it.CID):
 			it.CID, _ = e.Detail["expected_cid"].(string)
-			err = StoreItem(c.hub.Store(), *it)
+			err = StoreItemUnlessTooLarge(c.hub.Store(), *it)
 		}
 		if err != nil {
 			return err

@@ -381,5 +381,5 @@ func listResources(_ context.Context, m *debug.ServerManager, a checkedArguments
 }
 
 func readExternalResource(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
-	return m.ReadResource(ctx, a.text("server"), a.text("uri"))
+	return m.ReadFirstContentOfResource(ctx, a.text("server"), a.text("uri"))
 }

@@ -149,7 +149,7 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []apiRoute {
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*restAPI).handleListExternalServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: handlerWithDecodedBody((*restAPI).handleConnectServer)},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *restAPI, r *http.Request) (any, error) {
-			return compat.SuccessFields("name", r.PathValue("name")), a.External.DisconnectKeepingConfig(r.Context(), r.PathValue("name"))
+			return compat.StatusOKFields("name", r.PathValue("name")), a.External.DisconnectKeepingConfig(r.Context(), r.PathValue("name"))
 		}},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*restAPI).handleReconnectServer},
 		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*restAPI).handleListExternalTools},
@@ -187,13 +187,13 @@ func (a *restAPI) handleConnectServer(r *http.Request, entry map[string]json.Raw
 		return nil, err
 	}
 	tools, err := a.External.Connect(r.Context(), name, config)
-	return compat.SuccessFields("name", name, "tools", tools), err
+	return compat.StatusOKFields("name", name, "tools", tools), err
 }
 
 func (a *restAPI) handleReconnectServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
-	return compat.SuccessFields("name", name, "tools", tools), err
+	return compat.StatusOKFields("name", name, "tools", tools), err
 }
 
 func (a *restAPI) handleListExternalTools(r *http.Request) (any, error) {
@@ -232,5 +232,5 @@ func (a *restAPI) handleReadExternalResource(r *http.Request, in struct{ Server,
 	case in.URI == "":
 		return nil, debug.MissingParameter("uri")
 	}
-	return a.External.ReadResource(r.Context(), in.Server, in.URI)
+	return a.External.ReadFirstContentOfResource(r.Context(), in.Server, in.URI)
 }

@@ -25,7 +25,7 @@ func callRoutes() []apiRoute {
 		{method: "GET", path: "/api/poll/{id}", isForOlderClients: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*restAPI).handlePollDecision},
 		{method: "DELETE", path: "/api/poll/{id}", isForOlderClients: true, summary: "Abandon a paused call", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
-			return compat.SuccessFields(), nil
+			return compat.StatusOKFields(), nil
 		}},
 		{method: "POST", path: "/api/call/complete", isForOlderClients: true, summary: "Report the outcome of a call", answer: (*restAPI).handleCallComplete},
 		{
@@ -159,5 +159,5 @@ func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
 	if pauseID != "" {
 		return pollAnswer(pauseID), nil
 	}
-	return compat.SuccessFields(), err
+	return compat.StatusOKFields(), err
 }

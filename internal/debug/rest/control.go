@@ -19,7 +19,7 @@ func controlRoutes() []apiRoute {
 		{method: "POST", path: "/api/breakpoints", isForOlderClients: true, summary: "Set a breakpoint", answer: handlerWithDecodedBody((*restAPI).handleSetBreakpoint)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
-			return compat.SuccessFields("function_name", r.PathValue("name")), nil
+			return compat.StatusOKFields("function_name", r.PathValue("name")), nil
 		}},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorBeforeCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorAfterCall)},
@@ -68,7 +68,7 @@ func (a *restAPI) handleSetBreakpoint(_ *http.Request, in breakpointChange) (any
 	if in.Signature != "" {
 		err = a.Hub.RegisterSignature(in.Name, string(in.Signature))
 	}
-	return compat.SuccessFields("function_name", in.Name), err
+	return compat.StatusOKFields("function_name", in.Name), err
 }
 
 type behaviorRequest struct {
@@ -77,12 +77,12 @@ type behaviorRequest struct {
 
 func (a *restAPI) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
-	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
+	return compat.StatusOKFields("function_name", b.Name, "behavior", b.Before), err
 }
 
 func (a *restAPI) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.UpdateBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
-	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
+	return compat.StatusOKFields("function_name", b.Name, "behavior", b.After), err
 }
 
 type replacementRequest struct {
@@ -94,7 +94,7 @@ func (a *restAPI) handleSetReplacement(r *http.Request, in replacementRequest) (
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
 	}
-	out := compat.SuccessFields("function_name", name, "replacement_function", nil)
+	out := compat.StatusOKFields("function_name", name, "replacement_function", nil)
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
@@ -136,7 +136,7 @@ func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
 
 func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.SetDefaultBehavior(in.Word)
-	return compat.SuccessFields("behavior", b), err
+	return compat.StatusOKFields("behavior", b), err
 }
 
 func (a *restAPI) handleResumePause(r *http.Request) (any, error) {
@@ -147,7 +147,7 @@ func (a *restAPI) handleResumePause(r *http.Request) (any, error) {
 	}
 	in.Raw = body
 	id := r.PathValue("id")
-	return compat.SuccessFields("pause_id", id), clientErrorFromJSONError(a.Hub.Resume(r.Context(), id, in))
+	return compat.StatusOKFields("pause_id", id), clientErrorFromJSONError(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *restAPI) handleListCallRecords(r *http.Request) (any, error) {
@@ -217,7 +217,7 @@ func evaluationSessionRoutes() []apiRoute {
 		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*restAPI).handleGetSession},
 		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: handlerWithDecodedBody((*restAPI).handleEvaluate)},
 		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: func(a *restAPI, r *http.Request) (any, error) {
-			return compat.SuccessFields(), a.Hub.CloseSession(r.PathValue("id"))
+			return compat.StatusOKFields(), a.Hub.CloseSession(r.PathValue("id"))
 		}},
 	}
 }

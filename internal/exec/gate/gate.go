@@ -83,8 +83,8 @@ func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration)
 }
 
 // awaitFile waits for a file to appear. It returns the error of ctx, or [ErrGateWaitTimedOut].
-func awaitFile(ctx context.Context, timeout time.Duration, file string) error {
-	over := time.NewTimer(timeout)
+func awaitFile(ctx context.Context, maxWait time.Duration, file string) error {
+	over := time.NewTimer(maxWait)
 	defer over.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

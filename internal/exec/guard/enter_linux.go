@@ -52,9 +52,9 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 		}
 	}
 	if err != nil {
-		return sendOverLink(linkFD, err.Error(), false, nil)
+		return sendOverLinkWithoutWaiting(linkFD, err.Error(), false, nil)
 	}
-	if err := sendOverLink(linkFD, "", watched, files); err != nil {
+	if err := sendOverLinkWithoutWaiting(linkFD, "", watched, files); err != nil {
 		return err
 	}
 	if n, err := unix.Read(linkFD, make([]byte, 1)); n != 1 {
@@ -69,8 +69,8 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 // if the last file is the descriptor that reports system calls.
 const watchLinkHeaderBytes = 2
 
-// sendOverLink sends an error or files over the link. watched means that the last file reports system calls.
-func sendOverLink(linkFD int, text string, watched bool, files []int) error {
+// sendOverLinkWithoutWaiting sends an error or files over the link. watched means that the last file reports system calls.
+func sendOverLinkWithoutWaiting(linkFD int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1

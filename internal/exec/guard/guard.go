@@ -135,8 +135,8 @@ func (l *BreachLog) RecordRealClaudeRequest(clientAddr, userAgent string) {
 	l.addBreach(Breach{Kind: BreachRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
-// recordConnectionAsBreach records that a process tried to connect to an external address. name is empty if it is not known.
-func (l *BreachLog) recordConnectionAsBreach(caller process, name, addr string, ownFiles ClaudelessFiles) {
+// recordExternalConnectionAsBreach records that a process tried to connect to an external address. name is empty if it is not known.
+func (l *BreachLog) recordExternalConnectionAsBreach(caller process, name, addr string, ownFiles ClaudelessFiles) {
 	to := addr
 	if name != "" {
 		_, port := cutAtLast(addr, ":")

@@ -172,7 +172,7 @@ func TestDialled(t *testing.T) {
 		var l BreachLog
 		tt.want.PID = tt.who.Process.Pid
 		for range 2 {
-			l.recordConnectionAsBreach(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
+			l.recordExternalConnectionAsBreach(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
 		}
 		if diff := cmp.Diff([]Breach{tt.want}, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -284,7 +284,7 @@ func TestDecideConnect(t *testing.T) {
 		w := &syscallWatcher{resolver: newFakeNameServer()}
 		w.Log = &l
 		w.resolver.getOrAssignAddr("example.org")
-		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {
+		if got := w.refuseConnectUnlessLocal(process(os.Getpid()), tt.raw); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 		var want []Breach
@@ -295,7 +295,7 @@ func TestDecideConnect(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 		w.ExpectsReal = true
-		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want || len(l.Breaches()) != len(want) {
+		if got := w.refuseConnectUnlessLocal(process(os.Getpid()), tt.raw); got != tt.want || len(l.Breaches()) != len(want) {
 			t.Errorf("%s, where a real claude is wanted: %v, %+v", tt.name, got, l.Breaches())
 		}
 	}

@@ -52,7 +52,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if bare := strings.Trim(host, "[]"); p.RefusesAll || isModelVendorHost(bare) || isAnthropicAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
-			p.Log.recordConnectionAsBreach(who, bare, q.Host, p.OwnFiles)
+			p.Log.recordExternalConnectionAsBreach(who, bare, q.Host, p.OwnFiles)
 		case isModelVendorHost(bare) || isAnthropicAddr(q.Host):
 			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach a model vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile

@@ -70,7 +70,7 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receiveFiles reads one message of [sendOverLink] and returns its files, except the descriptor that reports system calls, which
+// receiveFiles reads one message of [sendOverLinkWithoutWaiting] and returns its files, except the descriptor that reports system calls, which
 // it stores in w.notifications. The caller must close the files even if the message is an error.
 func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
@@ -221,7 +221,7 @@ func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
 		return 0
 	}
 	const most = 128 // size of struct sockaddr_storage in bytes
-	return w.decideConnect(who, readMemory(who, c.Args[1], int(min(c.Args[2], most))))
+	return w.refuseConnectUnlessLocal(who, readMemory(who, c.Args[1], int(min(c.Args[2], most))))
 }
 
 // resolveAt returns the path of a file that is given relative to a descriptor of a process.
@@ -234,7 +234,7 @@ func resolveAt(caller process, fd uint64, path string) string {
 	return filepath.Join(dir, path)
 }
 
-func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
+func (w *syscallWatcher) refuseConnectUnlessLocal(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel rejects the call
 	}
@@ -253,7 +253,7 @@ func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
 		return 0
 	}
 	if at.Port() > 0 && !w.ExpectsReal {
-		w.Log.recordConnectionAsBreach(caller.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
+		w.Log.recordExternalConnectionAsBreach(caller.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
 	}
 	return unix.ENETUNREACH
 }

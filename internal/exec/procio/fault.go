@@ -137,8 +137,8 @@ func (s *faultState) sleepUnlessSignalled(d time.Duration) {
 	}
 }
 
-// hangUntilSignal blocks until a signal ends this process, or until the parent of this process has exited.
-func (s *faultState) hangUntilSignal() {
+// hangUntilSignalOrOrphaned blocks until a signal ends this process, or until the parent of this process has exited.
+func (s *faultState) hangUntilSignalOrOrphaned() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
 		select {
@@ -199,7 +199,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	line := p
 	result := isResultMessageLine(p) || !bytes.HasPrefix(p, []byte("{"))
 	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the result itself never arrives, even if it is the first line
-		s.hangUntilSignal()
+		s.hangUntilSignalOrOrphaned()
 		return 0, errStalled
 	}
 	if result {

@@ -305,7 +305,7 @@ func (e *Wrapper) hangIfFaultyAndReturnExitCode(code int) int {
 		signals := make(chan os.Signal, 1)
 		stop := signalRecordingLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
-		e.fault.hangUntilSignal()
+		e.fault.hangUntilSignalOrOrphaned()
 		code = 143
 	}
 	if do.ExitCode != nil && code < 128 {

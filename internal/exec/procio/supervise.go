@@ -298,11 +298,11 @@ func processName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// ExecRealClaude records the start of the real claude in the journal and runs it with the command line argv. Normally the real
-// claude replaces this process, so that ExecRealClaude does not return. This process stays the parent of claude, and returns its
+// ExecOrRunRealClaude records the start of the real claude in the journal and runs it with the command line argv. Normally the real
+// claude replaces this process, so that ExecOrRunRealClaude does not return. This process stays the parent of claude, and returns its
 // exit code, in four cases: a fault changes claude's output, signals or exit; the exit must be recorded
 // (FaultStayParentToRecordExit); claude will probably refuse the command line; the system cannot replace a process.
-func ExecRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+func ExecOrRunRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
 		return 0, fmt.Errorf("cannot start the real claude: no command was given, or the fault %q is unknown", fault)
@@ -382,9 +382,9 @@ func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) (childExit 
 			a.SignalGroup(sig)
 		}
 	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	exit := a.Exit()
+	exit := a.WaitExit()
 	stop()
-	a.StopGroup(0)
+	a.StopGroupAndReclaimTerminal(0)
 	return exit
 }
 

@@ -147,15 +147,15 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	case <-c.Done():
 	case <-time.After(timeLimit):
 		t.reportRow.Outcome = "hung"
-		c.Kill()
+		c.KillGroup()
 	case <-ctx.Done():
 		t.err = errors.Join(t.err, ctx.Err())
-		c.Kill()
+		c.KillGroup()
 	}
-	killAfterGrace(c.findLeftoverProcesses(r.Setup.RunID), 0)
-	exit := c.Exit()
+	killIfStillRunningAfterGrace(c.findLeftoverProcesses(r.Setup.RunID), 0)
+	exit := c.WaitExit()
 	t.cpu = c.CPU()
-	c.StopGroup(0)
+	c.StopGroupAndReclaimTerminal(0)
 	c.close()
 	var in verdict.Input
 	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRunsOrRequests()
@@ -233,19 +233,19 @@ func KillLeftovers(runID string, in *verdict.Input) {
 	waitForExit(left, moment)
 	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.HasEnded(p.pid) })
 	for _, p := range left {
-		p.sendSignalUnlessExited(syscall.SIGTERM)
+		p.sendSignalIgnoringErrors(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
-	killAfterGrace(left, leftoverGrace)
+	killIfStillRunningAfterGrace(left, leftoverGrace)
 	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// killAfterGrace waits up to grace for processes that were signalled, and kills the rest.
-func killAfterGrace(processes []leftoverProcess, grace time.Duration) {
+// killIfStillRunningAfterGrace waits up to grace for processes that were signalled, and kills the rest.
+func killIfStillRunningAfterGrace(processes []leftoverProcess, grace time.Duration) {
 	waitForExit(processes, grace)
 	for _, p := range processes {
 		if !guard.HasEnded(p.pid) {
-			p.sendSignalUnlessExited(syscall.SIGKILL)
+			p.sendSignalIgnoringErrors(syscall.SIGKILL)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func waitForExit(processes []leftoverProcess, limit time.Duration) {
 	}, limit)
 }
 
-func (p leftoverProcess) sendSignalUnlessExited(sig os.Signal) {
+func (p leftoverProcess) sendSignalIgnoringErrors(sig os.Signal) {
 	if process, err := os.FindProcess(p.pid); err == nil {
 		_ = process.Signal(sig)
 	}

@@ -51,8 +51,8 @@ type Options struct {
 type Terminal = console.Settings
 
 // ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and a directory for its screens.
-func ParseTerminal(size, screens string) (t *Terminal, err error) {
-	t = &Terminal{Screens: screens}
+func ParseTerminal(size, screensDir string) (t *Terminal, err error) {
+	t = &Terminal{Screens: screensDir}
 	if size != "" {
 		t.Size, err = console.ParseSize(size)
 	}

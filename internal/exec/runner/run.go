@@ -390,7 +390,7 @@ func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCo
 		err = c.network.StartWaitingCommand()
 	}
 	if err != nil {
-		c.StopGroup(leftoverGrace)
+		c.StopGroupAndReclaimTerminal(leftoverGrace)
 		c.close()
 		c.network = nil
 		return fmt.Errorf("%w: %w", errStrictGuardFailed, err)

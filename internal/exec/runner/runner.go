@@ -92,26 +92,26 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 	if terminal != nil {
 		if err := terminal.StartForwarding(); err != nil {
 			fmt.Fprintf(r.System.Stderr, "claudeless: error: %v\n", err)
-			c.Kill()
+			c.KillGroup()
 		}
 	}
-	stop, stopFollowing := r.relaySignals(c.Attached), r.resizeConsoleWithOwnTerminal(terminal)
-	exit = c.Exit()
+	stop, stopFollowing := r.relaySignalsAndKillOnRepeat(c.Attached), r.resizeConsoleWithOwnTerminal(terminal)
+	exit = c.WaitExit()
 	stop()
 	stopFollowing()
 	c.poller.ScanOnceMoreAndStop() // stop before leftover processes are killed
 	left = c.findLeftoverProcesses(r.Setup.RunID)
 	for _, p := range left {
-		p.sendSignalUnlessExited(syscall.SIGTERM)
+		p.sendSignalIgnoringErrors(syscall.SIGTERM)
 	}
-	c.StopGroup(leftoverGrace)
-	killAfterGrace(left, leftoverGrace)
+	c.StopGroupAndReclaimTerminal(leftoverGrace)
+	killIfStillRunningAfterGrace(left, leftoverGrace)
 	c.close()
 	return exit, left, nil, nil // the deferred function sets screens
 }
 
-// relaySignals forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
-func (r *preparedRun) relaySignals(a *proc.Attached) (stop func()) {
+// relaySignalsAndKillOnRepeat forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
+func (r *preparedRun) relaySignalsAndKillOnRepeat(a *proc.Attached) (stop func()) {
 	seen := map[os.Signal]int{}
 	return process.OnSignals(r.System.Lifetime, func(sig os.Signal) {
 		s, ok := sig.(syscall.Signal)

@@ -29,9 +29,9 @@ func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledP
 func (l *findingCollector) addFindingsOfUnreadStdout(p *journaledProcess) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
-		l.addFinding(p, "C01", levelError, "stdout was closed before the result was written", advice)
+		l.addFindingOfProcess(p, "C01", levelError, "stdout was closed before the result was written", advice)
 	} else if p.hostAction("stdout_blocked") != nil {
-		l.addFinding(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
+		l.addFindingOfProcess(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
 	}
 }
 
@@ -41,15 +41,15 @@ func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledPr
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
 		switch h.What {
 		case "request_unanswered":
-			l.addFinding(p, "C02", levelError, request+" was never answered, and stdin was closed",
+			l.addFindingOfProcess(p, "C02", levelError, request+" was never answered, and stdin was closed",
 				"answer every control_request with a control_response before stdin is closed")
 		case "answered_twice":
-			l.addFinding(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
+			l.addFindingOfProcess(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
 		case "answered_late":
-			l.addFinding(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been cancelled", request, h.MS/1000),
+			l.addFindingOfProcess(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been cancelled", request, h.MS/1000),
 				"stop handling a request when a control_cancel_request for it arrives")
 		case "late_initialize":
-			l.addFinding(p, "C03", levelWarn, "hooks were registered after the first message was sent",
+			l.addFindingOfProcess(p, "C03", levelWarn, "hooks were registered after the first message was sent",
 				"send the initialize request first: hooks do not run for earlier messages")
 		}
 	}
@@ -64,16 +64,16 @@ func (l *findingCollector) addFindingsOfProcessEnd(p *journaledProcess, pidsKill
 	open := p.usesControlProtocol && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
-		l.addFinding(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
+		l.addFindingOfProcess(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
 			"close stdin after the last prompt: claude then exits")
 	}
 	switch {
 	case ended || p.setup == nil:
 	case signal == nil:
-		l.addFinding(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
+		l.addFindingOfProcess(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
 			"close stdin or send SIGTERM, wait a few seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
-		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal, "wait a few seconds after SIGTERM before you send SIGKILL")
+		l.addFindingOfProcess(p, "C05", levelWarn, "the process was killed right after "+signal.Signal, "wait a few seconds after SIGTERM before you send SIGKILL")
 	}
 }
 
@@ -82,34 +82,34 @@ func (l *findingCollector) addFindingsOfProcessStart(p *journaledProcess) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:
-		l.addFinding(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
+		l.addFindingOfProcess(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
 	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && (l.input.Scenario == nil || !l.input.Scenario.ExpectsExitCode(x.Code)):
 		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection
 		}
-		l.addFinding(p, "C17", levelWarn, text,
+		l.addFindingOfProcess(p, "C17", levelWarn, text,
 			fmt.Sprintf("correct the problem that claude reported on stderr; `[[expect]] exit = %d` accepts this exit code", x.Code))
 	}
 	if p.setup != nil {
 		for _, fault := range p.setup.IgnoredSettings {
 			text, _, _ := strings.Cut(fault, " Valid events:")
-			l.addFinding(p, "S22", l.errorLevelIfStrictElseWarn(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
+			l.addFindingOfProcess(p, "S22", l.errorLevelIfStrictElseWarn(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
 		}
 	}
 	if s := p.start; s != nil {
 		if len(s.SecretArguments) > 0 {
-			l.addFinding(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
+			l.addFindingOfProcess(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
 				"every user of the machine can read command lines: pass secrets in environment variables")
 		}
 		if len(s.InheritedVariables) > 0 {
-			l.addFinding(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
+			l.addFindingOfProcess(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
 				"before you start claude, remove these variables: a claude session sets them for its tools and hooks")
 		}
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {
-		l.addFinding(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
+		l.addFindingOfProcess(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
 			"set IS_SANDBOX=1 inside a sandbox; elsewhere, use --allowedTools to allow only the tools that are needed")
 	}
 }
@@ -128,14 +128,14 @@ func (l *findingCollector) addFindingsOfHooks(p *journaledProcess) {
 		stdout, _ := a["stdout"].(string)
 		switch kind, _ := a["type"].(string); {
 		case kind == "hook_cancelled":
-			l.addFinding(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
+			l.addFindingOfProcess(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
-			l.addFinding(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
+			l.addFindingOfProcess(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
-			l.addFinding(p, "C16", levelWarn, fmt.Sprintf("the command of the hook %s could not be run: it exited with code %.0f", name, code), "correct the command of the hook")
+			l.addFindingOfProcess(p, "C16", levelWarn, fmt.Sprintf("the command of the hook %s could not be run: it exited with code %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:
-			l.addFinding(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
+			l.addFindingOfProcess(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
 		}
 	}
 }
@@ -165,10 +165,10 @@ func (l *findingCollector) addFindingsOfRetryStorms(processes []*journaledProces
 		last[key] = p
 		switch n := row[key]; {
 		case n == minPermanentlyFailingCallsInRetryStorm && p.hasPermanentAPIErrorStatus():
-			l.addFinding(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
+			l.addFindingOfProcess(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
 				"do not retry 400, 401, 403 and 413: the same request fails again")
 		case n == minIdenticalFailingCallsInRetryStorm && !p.hasPermanentAPIErrorStatus():
-			l.addFinding(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
+			l.addFindingOfProcess(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few attempts")
 		}
 	}
@@ -193,7 +193,7 @@ func (l *findingCollector) addFindingsOfSessionsWrittenConcurrently(processes []
 		}
 		q := latest[session]
 		if q != nil && q.lastResult > p.firstTurn {
-			l.addFinding(p, "C11", levelError,
+			l.addFindingOfProcess(p, "C11", levelError,
 				fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
 				"resume a session only after its process has exited, or use --fork-session")
 		}

@@ -261,7 +261,7 @@ func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
 	case entry.Prompt != nil:
 		p := entry.Prompt
 		kind := "prompt"
-		if p.Injected {
+		if p.WrittenByCLI {
 			kind = "context"
 		}
 		e := r.appendEvent(&pageEvent{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})

@@ -92,7 +92,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 }
 
 func (in *Input) readJournal(name string) error {
-	file, err := diag.OpenFileOrPipe(name)
+	file, err := diag.OpenUnlessDevice(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)
 	}

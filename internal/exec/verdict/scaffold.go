@@ -118,7 +118,7 @@ func insertRulesForPromptsIntoTOML(file string, scenarioTOML []byte, prompts []s
 }
 
 func lineOfFirstTableAfterRules(scenarioIndex *diag.SourceIndex) (int, error) {
-	if doubt := scenarioIndex.FirstProblem(); doubt != nil {
+	if doubt := scenarioIndex.FirstPossibleProblem(); doubt != nil {
 		return 0, diag.List{*doubt}
 	}
 	last := 0

@@ -156,7 +156,7 @@ func findingsOfUnreachedScriptTurnsAndSteps(in Input) []Finding {
 			p.hasHost = p.hasHost || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.findings = append(p.findings, unplayedStepFinding(e, e.Unplayed))
-		case e.Match != nil && !e.Match.Injected:
+		case e.Match != nil && !e.Match.WrittenByCLI:
 			p.updateRemainingTurnsAfterMatch(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
 			p.updateProgressByAPIRequest(e, e.Request)
@@ -190,7 +190,7 @@ func (p *playbackTracker) getOrAddProgressOfSession(sessionID string) *scriptPro
 func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, request *journal.Request) {
 	session := request.Session + "/" + request.Agent
 	s := p.getOrAddProgressOfSession(session)
-	next := request.Prompt != "" && !request.Injected && request.Attempt <= 1
+	next := request.Prompt != "" && !request.WrittenByCLI && request.Attempt <= 1
 	if next && !wasTurnBeforePromptInterrupted(request) {
 		p.findings = append(p.findings, s.unreachedStepFindings()...)
 	}
@@ -350,7 +350,7 @@ func (p *journaledProcess) matchOfRuleWithUnfinishedAnswer() *journal.Match {
 	more := false
 	for _, e := range p.entries {
 		switch {
-		case e.Match != nil && !e.Match.Injected && e.Match.Rule != "":
+		case e.Match != nil && !e.Match.WrittenByCLI && e.Match.Rule != "":
 			rule, more = e.Match, true
 		case e.Model != nil && e.Model.Agent == "":
 			more = e.Model.HasMore

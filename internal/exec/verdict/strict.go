@@ -98,17 +98,17 @@ func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
 // addFindingsOfWrongInvocation adds findings S01, S07 and S08: problems before the first prompt.
 func (l *findingCollector) addFindingsOfWrongInvocation(p *journaledProcess) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
-		l.addFinding(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
+		l.addFindingOfProcess(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
 	}
 	if p.start == nil {
 		return
 	}
 	for _, name := range p.start.UnknownVariables {
-		l.addFinding(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
+		l.addFindingOfProcess(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
 	}
 	if p.start.SuggestedCommand != "" {
-		l.addFinding(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]), "did you mean the command "+p.start.SuggestedCommand+"?")
+		l.addFindingOfProcess(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]), "did you mean the command "+p.start.SuggestedCommand+"?")
 	}
 }
 
@@ -116,7 +116,7 @@ func (l *findingCollector) addFindingsOfWrongInvocation(p *journaledProcess) {
 func (l *findingCollector) addFindingsOfPromptsWithoutMatchingRule(p *journaledProcess) {
 	for _, e := range p.entries {
 		m := e.Match
-		if m == nil || m.Rule != "" || m.Injected {
+		if m == nil || m.Rule != "" || m.WrittenByCLI {
 			continue
 		}
 		l.addFindingAndUnmatchedPrompt(m.Prompt, m.Nearest, p.withProcessIDAndTime(Finding{}))
@@ -126,7 +126,7 @@ func (l *findingCollector) addFindingsOfPromptsWithoutMatchingRule(p *journaledP
 // addFindingsOfAPIPromptsWithoutMatchingRule adds S02 findings for the API: prompts that no rule answers.
 func (l *findingCollector) addFindingsOfAPIPromptsWithoutMatchingRule() {
 	for _, e := range l.input.Entries {
-		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
+		if q := e.Request; q != nil && q.Prompt != "" && !q.WrittenByCLI && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if l.input.Scenario != nil {
 				nearest = scenarios.NewEngine(l.input.Scenario, scenarios.EngineOptions{}).ExplainNearMisses(scenarios.Request{Prompt: q.Prompt})

@@ -180,7 +180,7 @@ type findingCollector struct {
 	unmatched []UnmatchedPrompt
 }
 
-func (l *findingCollector) addFinding(p *journaledProcess, id, level, text, advice string) {
+func (l *findingCollector) addFindingOfProcess(p *journaledProcess, id, level, text, advice string) {
 	l.findings = append(l.findings, p.withProcessIDAndTime(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 

@@ -206,8 +206,8 @@ func countPartsOtherThanText(content json.RawMessage) int {
 	return otherCount
 }
 
-// addResult records the result of a call. It replaces an earlier result of the call.
-func (b *sessionBuilder) addResult(at Place, block wireBlock) *Result {
+// setResultOfCall records the result of a call. It replaces an earlier result of the call.
+func (b *sessionBuilder) setResultOfCall(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {
 		r.Text, r.OtherParts = block.Content.plainText()
@@ -216,7 +216,7 @@ func (b *sessionBuilder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-func (b *sessionBuilder) attachResultsAndDropUnanswered() {
+func (b *sessionBuilder) attachResultsAndDropEmptyPrompts() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
 			c.Result.Raw = b.rawResults[id]
@@ -240,7 +240,7 @@ func (s *sessionSet) mergedSessions() ([]*Session, error) {
 	joined := map[string]*sessionBuilder{}
 	for _, key := range s.order {
 		b := s.byID[key]
-		b.attachResultsAndDropUnanswered()
+		b.attachResultsAndDropEmptyPrompts()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
 			first.mergeOtherRecordingOfSession(b)
 			continue

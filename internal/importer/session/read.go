@@ -108,7 +108,7 @@ func (r *sessionRecordingReader) readFile(name string) error {
 	if info.IsDir() {
 		return &Error{Place{File: name}, "is a directory; give the .jsonl files in it"}
 	}
-	f, err := diag.OpenFileOrPipe(name)
+	f, err := diag.OpenUnlessDevice(name)
 	if err != nil {
 		return &Error{Place{File: name}, diag.FileErrorTextWithoutPath(err)}
 	}

@@ -192,7 +192,7 @@ func (b *sessionBuilder) addUserEvent(at Place, ev *streamEvent) {
 }
 
 func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamEvent, resultBlock wireBlock) {
-	res := b.addResult(at, resultBlock)
+	res := b.setResultOfCall(at, resultBlock)
 	for _, m := range userEvent.Meta {
 		if m.ID == resultBlock.ToolUseID && m.NonExecutionKind != "" {
 			res.Denied = true

@@ -138,7 +138,7 @@ func (w *trafficImporter) addHistoryStep(step *history.Step) {
 	switch step.Kind {
 	case history.KindResults, history.KindResultsOfEndedTurn:
 		for _, r := range step.Results {
-			out := w.addResult(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
+			out := w.setResultOfCall(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
 			out.OtherParts = countPartsOtherThanText(r.Content)
 		}
@@ -244,7 +244,7 @@ func (r *journalReader) parseLine(at Place, journalLine []byte) error {
 func (b *sessionBuilder) addJournalEntry(at Place, entry *journal.Entry) {
 	switch {
 	case entry.Prompt != nil:
-		if entry.Prompt.Injected {
+		if entry.Prompt.WrittenByCLI {
 			return
 		}
 		b.addIDs(entry.Prompt.UUID)
@@ -264,7 +264,7 @@ func (b *sessionBuilder) addJournalEntry(at Place, entry *journal.Entry) {
 		}
 	case entry.Tool != nil:
 		t := entry.Tool
-		r := b.addResult(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
+		r := b.setResultOfCall(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
 		r.Text = t.Result
 		r.Denied = b.rawResults["denied "+t.ToolUseID] != nil
 		r.OtherParts = countPartsOtherThanText(t.Blocks)

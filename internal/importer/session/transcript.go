@@ -364,7 +364,7 @@ func isGeneratedText(text string) bool {
 
 func (b *sessionBuilder) addToolResult(n *conversationLine, block wireBlock) {
 	l := n.line
-	r := b.addResult(n.at, block)
+	r := b.setResultOfCall(n.at, block)
 	r.Denied = l.DenialKind != ""
 	b.addResultDetails(r, block.ToolUseID, l.ToolUseResult)
 }

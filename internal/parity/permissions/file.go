@@ -120,7 +120,7 @@ func readFile(name string) (*File, diag.List) {
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + diag.FileErrorTextWithoutPath(err)}}
 	}
 	f := &File{name: name, index: diag.IndexTOML(name, src)}
-	if doubt := f.index.FirstProblem(); doubt != nil {
+	if doubt := f.index.FirstPossibleProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
 	problems := append(f.index.BindFileTo(f), f.checkEntriesAndSetLineNumbers()...)

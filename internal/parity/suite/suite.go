@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Normal += text
 	}
 	if ctx.Err() == nil {
-		res.Stale = append(known.ReportPatternsNoLongerNeeded(o.Right.Version), known.Overdue(o.System.Now())...)
+		res.Stale = append(known.ReportPatternsNoLongerNeeded(o.Right.Version), known.ReportOverdueConfirmations(o.System.Now())...)
 	}
 	if between {
 		res.SetChangesBetweenCLIVersions(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))

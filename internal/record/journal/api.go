@@ -36,8 +36,8 @@ type Request struct {
 	Calls []ExecutedCall `json:"calls,omitempty"`
 	// Prompt is the text that was answered, if it was a prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected is true if the client itself wrote the text: feedback of a hook, or a notice.
-	Injected bool `json:"injected,omitempty"`
+	// WrittenByCLI is true if the client itself wrote the text: feedback of a hook, or a notice.
+	WrittenByCLI bool `json:"injected,omitempty"`
 	// Added are prompts that the request contains in addition to results, and that no earlier request contained.
 	Added []string `json:"added,omitempty"`
 	// Rule is the rule that answered.

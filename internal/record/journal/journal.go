@@ -108,13 +108,13 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		blocks, err := blocksOf(ev.Content)
-		return []Body{Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}}, err
+		return []Body{Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, WrittenByCLI: ev.WrittenByCLI}}, err
 	case *protocol.AttachmentAdded:
 		return []Body{Attachment{ev.Attachment}}, nil
 	case *protocol.ContextAdded:
 		return []Body{Context{ev.Texts}}, nil
 	case *protocol.RuleMatched:
-		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest}}, nil
+		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, WrittenByCLI: ev.WrittenByCLI, Nearest: ev.Nearest}}, nil
 	case *protocol.Assistant:
 		line, err := modelLine(ev)
 		return []Body{line}, err

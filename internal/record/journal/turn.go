@@ -14,8 +14,8 @@ type Prompt struct {
 	Prompt string `json:"prompt"`
 	// Blocks are the content blocks of a prompt that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// Injected is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
-	Injected bool `json:"injected,omitempty"`
+	// WrittenByCLI is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
+	WrittenByCLI bool `json:"injected,omitempty"`
 }
 
 // Attachment is content in addition to the messages: a file that the prompt mentions, or the result of a hook.
@@ -42,8 +42,8 @@ type Match struct {
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
-	Injected bool `json:"injected,omitempty"`
+	// WrittenByCLI is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
+	WrittenByCLI bool `json:"injected,omitempty"`
 	// Nearest are the rules nearest to a prompt that no rule matches.
 	Nearest []string `json:"nearest,omitempty"`
 }

@@ -186,7 +186,7 @@ func TestSeams(t *testing.T) {
 		{`a""b` + pad[:399] + `a""b`, [][2]int{{0, 203}, {204, 407}}},
 		{`a'`, nil},
 	} {
-		if diff := cmp.Diff(tt.want, byteRangesAroundConcatenations(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, spansAroundConcatenations(tt.in)); diff != "" {
 			t.Errorf("%d bytes (-want +got):\n%s", len(tt.in), diff)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // "abcd", a line continued with a backslash, base64 split into lines.
 func findConcatenatedSecrets(text string, known knownValues, shapes *secretShapeFinder) []Finding {
 	var found []Finding
-	for _, part := range byteRangesAroundConcatenations(text) {
+	for _, part := range spansAroundConcatenations(text) {
 		plain, at := joinConcatenatedStrings(text[part[0]:part[1]])
 		for _, f := range append(append(known.find(plain), shapes.find(plain)...), findEncoded(plain, known, shapes)...) {
 			// A secret without a separator in it is found without this function.
@@ -26,8 +26,8 @@ func findConcatenatedSecrets(text string, known knownValues, shapes *secretShape
 // secret. A separator is what is between two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const bytesSearchedOnEachSideOfConcatenation = 200
 
-// byteRangesAroundConcatenations returns the ranges around the separators in a text, where concatenated secrets may be.
-func byteRangesAroundConcatenations(text string) [][2]int {
+// spansAroundConcatenations returns the ranges around the separators in a text, where concatenated secrets may be.
+func spansAroundConcatenations(text string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(text); i++ {
 		n := concatenationLength(text, i)

@@ -146,7 +146,7 @@ func hasSecret(t *testing.T, record, secret string) bool {
 // unless the rule is a guess, in base64. The text around them is kept.
 func TestCorpusOfRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
-	redactor, shapes := New(Options{}), newSecretFormFinder()
+	redactor, shapes := New(Options{}), newSecretShapeFinder()
 	planted, idle := 0, []string{}
 	for n, rule := range shapes.rules {
 		made := plantSecrets(t, r, shapes, n, 2)

@@ -14,7 +14,7 @@ import (
 // The keywords and conditions of a rule do not lose matches. The texts are generated from the expression of each rule.
 func TestGatesLoseNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	s := newSecretFormFinder()
+	s := newSecretShapeFinder()
 	for n := range s.rules {
 		re, err := syntax.Parse(s.rules[n].expr, syntax.Perl)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestGatesLoseNothing(t *testing.T) {
 // A rule for a name with a value is compiled without its beginning; its matches begin at the same positions.
 func TestNamesAreFoundBackwards(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 7))
-	s := newSecretFormFinder()
+	s := newSecretShapeFinder()
 	tried := 0
 	for n, rule := range s.rules {
 		if !strings.HasPrefix(rule.expr, gitleaksPatternOfNameBeforeKeyword) {

@@ -30,9 +30,9 @@ var harmlessVariableNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// variableLooksSecret reports whether a variable that [nameLooksSecret] misses is probably a credential. The name ends
+// looksSecretByLastWordAndValue reports whether a variable that [nameLooksSecret] misses is probably a credential. The name ends
 // in a word such as PASS, or in one such as KEY if the value looks random. A path is not a credential.
-func variableLooksSecret(name, value string) bool {
+func looksSecretByLastWordAndValue(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
 	}
@@ -86,7 +86,7 @@ func newKnownValues(environ, values []string) knownValues {
 	k := knownValues{words: newWordFinder(false)}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if nameLooksSecret(name) || variableLooksSecret(name, value) {
+		if nameLooksSecret(name) || looksSecretByLastWordAndValue(name, value) {
 			k.addPlainURLAndBase64Forms(value, upperSnakeCase(name))
 		}
 		if u, err := url.Parse(value); err == nil {

@@ -23,7 +23,7 @@ type personalDataFinder struct {
 	hasKnownIDOfLength [maxPersonalIDBytes + 1]bool
 }
 
-func newPersonalFinder(p *PersonalData) *personalDataFinder {
+func newPersonalDataFinder(p *PersonalData) *personalDataFinder {
 	f := &personalDataFinder{words: newWordFinder(false), knownIDs: map[string]bool{}}
 	for _, list := range []struct {
 		kind  string

@@ -10,7 +10,7 @@ import (
 // Personal data is found between other text; a finding is "KIND text".
 func TestPersonal(t *testing.T) {
 	id, longest := "0197-ab", strings.Repeat("ab", 40)
-	p := newPersonalFinder(&PersonalData{
+	p := newPersonalDataFinder(&PersonalData{
 		Homes: []string{"/home/ada/"}, CWDs: []string{"/srv/lovelace"}, Users: []string{"ada", "root", "ab"}, Hosts: []string{"engine", "localhost"},
 		IDs: []string{id, "xyz", "no", longest, longest + "c", "with space", "-lead"},
 	})
@@ -85,7 +85,7 @@ func TestPersonal(t *testing.T) {
 
 // Without known ids no id is found. Values that are too short to identify a person are not searched.
 func TestPersonalWithout(t *testing.T) {
-	p := newPersonalFinder(&PersonalData{Users: []string{"", "me"}, Hosts: []string{"/"}})
+	p := newPersonalDataFinder(&PersonalData{Users: []string{"", "me"}, Hosts: []string{"/"}})
 	if got := p.find("me and xyz-abc"); got != nil {
 		t.Errorf("%+v", got)
 	}

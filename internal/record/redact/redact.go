@@ -37,8 +37,8 @@ type Redactor struct {
 	argValues   knownValues         // known values of one command line
 	personal    *personalDataFinder // nil means personal data is kept
 
-	mu    sync.Mutex
-	forms *secretShapeFinder // created on first use, because a process that records nothing does not need it
+	mu     sync.Mutex
+	shapes *secretShapeFinder // created on first use, because a process that records nothing does not need it
 }
 
 // New creates a redactor for the secrets that the options describe.
@@ -46,7 +46,7 @@ func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	r.label = cmp.Or[PlaceholderMaker](r.label, FixedTextPlaceholderMaker{})
 	if o.Personal != nil {
-		r.personal = newPersonalFinder(o.Personal)
+		r.personal = newPersonalDataFinder(o.Personal)
 	}
 	return r
 }
@@ -66,7 +66,7 @@ func (r *Redactor) Find(s string) []Finding {
 	if len(s) < minSecretTextBytes {
 		return nil
 	}
-	shapes := r.getOrCreateSecretFormFinder()
+	shapes := r.getOrCreateSecretShapeFinder()
 	found := slices.Concat(r.knownValues.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.knownValues, shapes), findConcatenatedSecrets(s, r.knownValues, shapes))
 	if plain := replaceBackslashEscapesBySpaces(s); plain != s {
 		for _, f := range shapes.find(plain) {
@@ -102,14 +102,14 @@ func (f *Finder) Places(text string) (places [][2]int) {
 	return places
 }
 
-// getOrCreateSecretFormFinder returns the finder that finds secrets by their form. It is created on first use.
-func (r *Redactor) getOrCreateSecretFormFinder() *secretShapeFinder {
+// getOrCreateSecretShapeFinder returns the finder that finds secrets by their form. It is created on first use.
+func (r *Redactor) getOrCreateSecretShapeFinder() *secretShapeFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forms == nil {
-		r.forms = newSecretFormFinder()
+	if r.shapes == nil {
+		r.shapes = newSecretShapeFinder()
 	}
-	return r.forms
+	return r.shapes
 }
 
 func (r *Redactor) redactText(s string) string { return r.redactFindings(s, r.Find(s)) }
@@ -216,7 +216,7 @@ func (r *Redactor) withSecretValuesFromArgs(args []string) *Redactor {
 			values.addPlainURLAndBase64Forms(arg[start:], "VALUE")
 		}
 	}
-	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.getOrCreateSecretFormFinder()}
+	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, shapes: r.getOrCreateSecretShapeFinder()}
 }
 
 // secretOffsetInArg returns where a secret begins in args[argIndex], or -1. The secret is the value of the option before it
@@ -255,7 +255,7 @@ func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 		line = append(line, ' ')
 	}
 	found := map[int][]Finding{}
-	for _, f := range r.getOrCreateSecretFormFinder().findWithRules(string(line), func(r rule) bool { return r.isCommandOption }) {
+	for _, f := range r.getOrCreateSecretShapeFinder().findWithRules(string(line), func(r rule) bool { return r.isCommandOption }) {
 		for i, arg := range args {
 			if start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg)); start < end {
 				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Certain: f.Certain})

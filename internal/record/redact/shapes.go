@@ -45,7 +45,7 @@ type secretShapeFinder struct {
 	exclusions *falsePositivePatterns
 }
 
-func newSecretFormFinder() *secretShapeFinder {
+func newSecretShapeFinder() *secretShapeFinder {
 	s := &secretShapeFinder{rules: slices.Concat(additionalRules(), gitleaksRules[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {

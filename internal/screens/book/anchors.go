@@ -49,7 +49,7 @@ func ParseScreenAnchorsTOML(fileName, content string) ([]VersionScreenAnchors, e
 		Versions []VersionScreenAnchors `toml:"versions"`
 	}
 	ix := diag.IndexTOML(fileName, []byte(content))
-	if problem := ix.FirstProblem(); problem != nil {
+	if problem := ix.FirstPossibleProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
 	if err := ix.BindFileTo(&all).Err(); err != nil {

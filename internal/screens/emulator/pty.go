@@ -134,6 +134,6 @@ func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 // Stop sends SIGTERM to the program and its process group. Processes that still run after grace get SIGKILL. Then Stop
 // closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
-	p.StopGroup(grace)
+	p.StopGroupAndReclaimTerminal(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect
 }

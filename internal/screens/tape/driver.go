@@ -193,7 +193,7 @@ type Program interface {
 	io.ReadWriter
 	// Done returns a channel that is closed when the program has exited. From then on, Exit does not block.
 	Done() <-chan struct{}
-	Exit() proc.Exit
+	WaitExit() proc.Exit
 }
 
 // Clock provides the time for a player.
@@ -286,7 +286,7 @@ func (p *Player) Start() *Playback {
 // DoStep performs one step, which is from a tape or from [CompileStepOutsideTape]. If the step fails, the error is a
 // [*StepError] without a position. Other errors come from ctx, Page or OpenGate.
 func (r *Playback) DoStep(ctx context.Context, s *Step) error {
-	err := r.performStep(ctx, s)
+	err := r.performAllActionsOfStep(ctx, s)
 	if reason, ok := errors.AsType[tapeError](err); ok {
 		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}
 	}

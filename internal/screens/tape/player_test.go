@@ -41,7 +41,7 @@ func startFake(run func(in io.Reader, out io.Writer) int) *fakeProgram {
 func (p *fakeProgram) Read(b []byte) (int, error)  { return p.output.Read(b) }
 func (p *fakeProgram) Write(b []byte) (int, error) { return p.typed.Write(b) }
 func (p *fakeProgram) Done() <-chan struct{}       { return p.done }
-func (p *fakeProgram) Exit() proc.Exit             { return p.exit }
+func (p *fakeProgram) WaitExit() proc.Exit         { return p.exit }
 
 // play plays steps with a program and returns the lines of its pages.
 func play(t *testing.T, p Program, steps string) (pages map[string]string, err error) {

@@ -13,7 +13,7 @@ type tapeError string
 
 func (f tapeError) Error() string { return string(f) }
 
-func (r *Playback) performStep(ctx context.Context, s *Step) error {
+func (r *Playback) performAllActionsOfStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
 		err = r.settle(ctx, s)
@@ -77,7 +77,7 @@ func (r *Playback) stepFailure(err error, what string, s *Step) error {
 		return tapeError(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
 		<-r.Program.Done() // the program has closed its terminal, so it will exit
-		return tapeError(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.Exit()))
+		return tapeError(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.WaitExit()))
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (r *Playback) awaitExpectedExit(ctx context.Context, s *Step) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if exit := r.Program.Exit(); exit.Code != *s.Exit {
+	if exit := r.Program.WaitExit(); exit.Code != *s.Exit {
 		return tapeError(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
 	}
 	return nil

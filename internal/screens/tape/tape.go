@@ -80,7 +80,7 @@ func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypa
 // Parse reads a tape, which is a script of keys in TOML. The list contains every problem; if it is empty, the tape is usable.
 func Parse(file string, text []byte) (*Tape, diag.List) {
 	ix := diag.IndexTOML(file, text)
-	if problem := ix.FirstProblem(); problem != nil {
+	if problem := ix.FirstPossibleProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
 	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}

@@ -192,7 +192,7 @@ func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 	if l.isModern.Load() {
 		params = append(params, newJSONObject("_meta", l.requestMetadata)...)
 	}
-	l.sendNotificationInBackground(ctx, string(wire.MethodNotificationCancelled), params)
+	l.sendNotificationIgnoringErrors(ctx, string(wire.MethodNotificationCancelled), params)
 }
 
 // reasonForCancelledNotification returns the reason of a cancellation, with the real CLI's text for a timeout.
@@ -212,8 +212,8 @@ func (l *client) sendNotification(ctx context.Context, method string, params pla
 	return l.transport.sendWithoutResponse(ctx, n)
 }
 
-// sendNotificationInBackground sends a notification even if ctx has ended. It ignores errors: the next request would fail too.
-func (l *client) sendNotificationInBackground(ctx context.Context, method string, params plainjson.Object) {
+// sendNotificationIgnoringErrors sends a notification even if ctx has ended. It ignores errors: the next request would fail too.
+func (l *client) sendNotificationIgnoringErrors(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), backgroundNotificationTimeout)
 	send := func() {
 		defer stop()

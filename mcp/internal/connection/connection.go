@@ -327,5 +327,5 @@ func (c *Conn) DeliverFromHost(ctx context.Context, message json.RawMessage) err
 
 // RootsChanged notifies the server that the roots changed.
 func (c *Conn) RootsChanged(ctx context.Context) {
-	c.client.sendNotificationInBackground(ctx, "notifications/roots/list_changed", nil)
+	c.client.sendNotificationIgnoringErrors(ctx, "notifications/roots/list_changed", nil)
 }

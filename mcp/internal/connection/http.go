@@ -225,16 +225,16 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		err = t.awaitErrorAfterStreamEnd(ctx)
+		err = t.awaitRequestEndAfterStreamEnd(ctx)
 	case errors.Is(err, ErrUnreadable) && req.Method == string(wire.MethodSubscriptionsListen):
 		t.markEnded(LostUnreadable)
 	}
 	return resp, err
 }
 
-// awaitErrorAfterStreamEnd returns the error of a request whose stream ended without an answer. After a tool call, it
+// awaitRequestEndAfterStreamEnd returns the error of a request whose stream ended without an answer. After a tool call, it
 // waits until ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
-func (t *httpTransport) awaitErrorAfterStreamEnd(ctx context.Context) error {
+func (t *httpTransport) awaitRequestEndAfterStreamEnd(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
 	}

@@ -145,7 +145,7 @@ func (c *Checker) loadFileAsJSON(name string) {
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		if d := diag.IndexJSON(name, wrapInObjectUnderEmptyKey(content)).FirstProblem(); d != nil || !json.Valid(content) {
+		if d := diag.IndexJSON(name, wrapInObjectUnderEmptyKey(content)).FirstPossibleProblem(); d != nil || !json.Valid(content) {
 			c.Errorf("the file %q is not valid JSON", name)
 			return
 		}
