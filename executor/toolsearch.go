@@ -156,7 +156,7 @@ func selectTools(commaSeparatedNames string, all []protocol.Tool) []string {
 	return matches
 }
 
-// A searchTerm is a word of a query. A tool must match a required term.
+// A searchTerm is a word of a query. A tool that does not match every required term is not found.
 type searchTerm struct {
 	word       string
 	wholeWord  *regexp.Regexp

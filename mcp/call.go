@@ -154,10 +154,10 @@ func describeCallError(err error, tool calledTool) error {
 	return wrappedRPCErrorOrSelf(err)
 }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this
-// before a tool call. If a background attempt is scheduled, TryReconnect waits for it instead. ok reports whether the tool can be
-// called now. noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same
-// toolUseID share an attempt.
+// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this before a tool
+// call. If a background attempt is scheduled, TryReconnect waits for it instead. isCallable reports whether the tool can be called now.
+// noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same toolUseID share an
+// attempt.
 func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, isCallable bool) {
 	_, err := m.Resolve(toolName)
 	failed, isCallable := errors.AsType[notConnectedError](err)

@@ -41,7 +41,7 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// Timeout limits a whole call. If MaxTotal is set, it limits the time between two messages. 0 means Options.ToolTimeout.
+	// Timeout limits a whole call. But if MaxTotal is set, Timeout limits the time between two messages. 0 means Options.ToolTimeout.
 	Timeout time.Duration
 	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
 	MaxTotal       time.Duration
@@ -104,7 +104,7 @@ type ConfigOptions struct {
 	Environ []string
 	// Scopes are the sources besides Values, lowest precedence first.
 	Scopes []Scope
-	// EntriesHaveTransport reads the format of debugger configurations: entries with "transport" below "servers".
+	// EntriesHaveTransport selects the format of debugger configurations: entries with "transport" below "servers".
 	EntriesHaveTransport bool
 	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
@@ -112,7 +112,8 @@ type ConfigOptions struct {
 	DisabledProject []string
 }
 
-// Scope is a JSON object of server entries and its source. Those of project are read from .mcp.json in CWD and its parents.
+// Scope is a JSON object of server entries and its source. For the source "project", the entries are instead read from .mcp.json in CWD
+// and its parents.
 type Scope struct {
 	Source  string // user, project, local
 	Servers json.RawMessage

@@ -79,11 +79,11 @@ type listFetcher struct {
 	listing Listing
 }
 
-// fetchListsWithRetries fetches the lists that the server declared. If only is not nil, it fetches only those lists,
-// and takes the others from old. It fetches one list after another in the order of the real CLI, so that runs are
-// reproducible. It tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is
-// empty. Some servers declare no capabilities but have tools. Their tools are fetched too, unless f.listing.DeclaredOnly
-// is set. An error means that the server did not answer the request for its tools, or that ctx has ended.
+// fetchListsWithRetries fetches the lists that the server declared. If onlyKinds is not nil, it fetches only those lists, and takes the
+// others from otherLists. It fetches one list after another in the order of the real CLI, so that runs are reproducible. It tries again if
+// a list fails, after pauses that begin with f.pause; a list that keeps failing is empty. Some servers declare no capabilities but have
+// tools. Their tools are fetched too, unless f.listing.DeclaredOnly is set. An error means that the server did not answer the request for
+// its tools, or that ctx has ended.
 func (f listFetcher) fetchListsWithRetries(ctx context.Context, otherLists serverLists, onlyKinds map[connection.ListKind]bool) (serverLists, error) {
 	out := otherLists
 	out.err = nil
@@ -114,8 +114,8 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, otherLists serve
 	}
 }
 
-// fetchListsSequentiallyOnce fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
-// the server did not answer the request for its tools at all.
+// fetchListsSequentiallyOnce fetches each list once. failedRetryable are the lists that failed and may succeed later. The error lost means
+// that the server did not answer the request for its tools at all.
 func (f listFetcher) fetchListsSequentiallyOnce(ctx context.Context, listKinds []connection.ListKind, out *serverLists) (failedRetryable []connection.ListKind, lost error) {
 	for _, list := range listKinds {
 		delete(out.warnings, list)

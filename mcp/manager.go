@@ -49,8 +49,8 @@ func New(o Options) (*Manager, error) {
 }
 
 // StartAndWait connects all servers in parallel. It returns when each server is connected or has failed, but at the latest after
-// ConnectTimeout. The others continue in the background. A failed server is not an error of Start; see Servers. ctx limits only
-// how long Start waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
+// ConnectTimeout. The others continue in the background. A failed server is not an error of StartAndWait; see Servers. ctx limits only how
+// long StartAndWait waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
 func (m *Manager) StartAndWait(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -218,10 +218,10 @@ type ServerChange struct {
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
-// SetServers makes desired the servers of source. It starts new servers, and stops servers that source set earlier if desired
-// lacks them. Servers of other sources stay, but a server in desired replaces a server of the same name, which then belongs to
-// source. A server whose expanded configuration is unchanged keeps its process and connection. The servers that the SDK host
-// configured belong to the source "sdk". SetServers waits for the new servers as Start does.
+// SetServers replaces the servers of source by desired. It starts new servers, and stops servers that source set earlier and that desired
+// lacks. Servers of other sources stay, but a server in desired replaces a server of the same name, which then belongs to source. A server
+// whose expanded configuration is unchanged keeps its process and connection. The servers that the SDK host configured belong to the
+// source "sdk". SetServers waits for the new servers as StartAndWait does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()

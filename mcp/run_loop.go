@@ -192,7 +192,8 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauseFactors = [maxFirstConnectOrListRetries]time.Duration{2, 6, 16} // never changed
 
-// maxReconnectsBeforeFailed is the number of attempts to reconnect before a server counts as failed. After a temporary error, they go on.
+// maxReconnectsBeforeFailed is the number of attempts to reconnect before a server counts as failed. If the error is temporary, the
+// attempts go on even then.
 const maxReconnectsBeforeFailed = 5
 
 // reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around

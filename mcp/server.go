@@ -248,7 +248,7 @@ func (s *server) connectOnceAndWait(ctx context.Context) (status, error) {
 	return s.waitWhileConnecting(ctx)
 }
 
-// callConnectAttempt records the latest attempt to connect a failed server that was made because a tool was called.
+// callConnectAttempt records the latest attempt that a tool call made to connect a failed server.
 type callConnectAttempt struct {
 	mu       sync.Mutex // locked during an attempt to connect
 	useID    string     // tool use id of the latest call after which the server was still not connected

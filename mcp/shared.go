@@ -69,7 +69,7 @@ func (c *managerState) resultConverterFor(server string) resultConverter {
 	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.LogOfServer(server)}
 }
 
-// serverEnviron returns the environment of a stdio server: Environ without OTEL_ variables, plus the CLI's and cfg.Env.
+// serverEnviron returns the environment of a stdio server: Environ without OTEL_ variables, the variables that the CLI adds, and cfg.Env.
 func (c *managerState) serverEnviron(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")

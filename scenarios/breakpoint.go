@@ -27,8 +27,8 @@ type Breakpoint struct {
 	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
 	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. When the
-	// limit is reached, the breakpoints below it decide. With a limit, calls of the tool run one after another.
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never; the default is no limit. When the limit is reached, the
+	// later breakpoints in the file decide. With a limit, calls of the tool run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
 	// Action is the decision: `continue`; `modify` needs `input` or, after the call, `result`; `skip` needs `result`;
 	// `fail` needs `message`; `replace` needs `replacement`. `skip` and `replace` are possible only before the call.
@@ -109,8 +109,8 @@ func (k *Breakpoint) SourcePosition() string {
 	return fmt.Sprintf("%s:%d", k.at.File, k.at.Line)
 }
 
-// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. variables are the variables
-// of the pause, see [eval.BreakpointEnv].
+// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. variables describe the stopped call, see
+// [eval.BreakpointEnv].
 func (k *Breakpoint) Fill(ctx context.Context, variables map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.WithSharedTemplateState(ctx)
@@ -154,7 +154,7 @@ func FullToolName(name string) string {
 	return name
 }
 
-// punctuationKeptInToolNameGlobs are the characters that a glob for a canonical name keeps.
+// punctuationKeptInToolNameGlobs are the characters that [globsForCanonicalToolNames] does not replace by underscores.
 const punctuationKeptInToolNameGlobs = "-*?[]!"
 
 // canonicalToolPart replaces characters by underscores, except ASCII letters, digits, underscores and those in kept.

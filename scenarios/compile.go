@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Compile prepares a scenario for [NewEngine] that was built in Go. A scenario that was loaded from a file does not
-// need it. The error lists all problems.
+// Compile prepares a scenario that was built in Go for [NewEngine]. A scenario that was loaded from a file does not need it. The error
+// lists all problems.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
@@ -56,8 +56,7 @@ func (c *scenarioCompiler) compileList(key string, n int, compile func(i int)) {
 	})
 }
 
-// normalizeSessionKeys converts session_id, launch_timestamp and permission_mode to their canonical form, and reports
-// invalid values.
+// normalizeSessionKeys converts session_id, launch_timestamp and permission_mode to their canonical form, and reports invalid values.
 func (c *scenarioCompiler) normalizeSessionKeys(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
@@ -382,7 +381,7 @@ func (c *scenarioCompiler) compileBlock(b *Block) {
 	}
 }
 
-// normalUUID returns a UUID in lower case with hyphens. It accepts UUIDs with and without hyphens only.
+// normalUUID returns a UUID in lower case with hyphens. It accepts no other notation than 36 characters with hyphens or 32 without.
 func normalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 && len(s) != 32 { // uuid.Parse also accepts braces and a URN prefix

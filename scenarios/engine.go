@@ -66,7 +66,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// SetPromptCount sets the number of prompts so far, as /clear and a shortened history do. Rules keep their counts.
+// SetPromptCount sets the number of prompts so far, which changes after /clear or if the history is shortened. Rules keep their counts.
 func (e *Engine) SetPromptCount(n int) { e.promptCount = n }
 
 // ScriptError reports that an expression or a template of a rule failed at run time.
@@ -152,9 +152,9 @@ func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	}
 }
 
-// countTowardNotificationLoop counts an answer with tool calls to a prompt of the CLI. It reports whether the rule has
-// now given more than maxNotificationsInRowAnsweredWithToolCalls such answers in a row. The calls can cause more
-// prompts of the CLI, without an end. It counts nothing and returns false for a rule with once or max_matches.
+// countTowardNotificationLoop counts an answer to a prompt of the CLI if the answer has tool calls. It reports whether the rule has now
+// given more than maxNotificationsInRowAnsweredWithToolCalls such answers in a row. The calls can cause more prompts of the CLI, without
+// an end. It counts nothing and returns false for a rule with once or max_matches.
 func (e *Engine) countTowardNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false

@@ -25,7 +25,7 @@ func (x redactingExcerptFormatter) Hide(s string) string {
 	return all
 }
 
-// redactAndSplitAt redacts text and splits it at byteOffset. If this offset is inside a secret, the secret belongs to after.
+// redactAndSplitAt redacts text and splits it at byteOffset. A secret that contains this offset is redacted in the second result.
 func (x redactingExcerptFormatter) redactAndSplitAt(text string, byteOffset int) (before, after string) {
 	if x.secrets == nil {
 		return text[:byteOffset], text[byteOffset:]

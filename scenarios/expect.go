@@ -170,8 +170,8 @@ func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage)
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications of servers that match none of the
-// recorded names. The Name of each result is the name or glob of the server in the expectation.
+// UnrecordedServers returns the expectations about notifications whose server name or glob matches no recorded name. The Name of each
+// result is the name or glob of the server in the expectation.
 func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleRef) {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -248,7 +248,7 @@ func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (result
 	return results
 }
 
-// haveSameBaseName reports whether two names may denote the same file. It compares base names, because one may be relative.
+// haveSameBaseName reports whether two names may denote the same file. It compares base names, because one name may be a relative path.
 func haveSameBaseName(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
 // findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes one.

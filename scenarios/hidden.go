@@ -53,7 +53,7 @@ func newShadowedRuleFinder(rules []Rule) *shadowedRuleFinder {
 // findShadowingRule returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
 func (s *shadowedRuleFinder) findShadowingRule(i int) (by int, reason string) {
 	p := &s.rules[i].Pattern
-	// An earlier rule may not answer notifications, so it does not certainly hide this rule.
+	// It is possible that an earlier rule answers no notifications, so it does not certainly hide this rule.
 	if s.rules[i].AnswersNotifications() {
 		return 0, ""
 	}
@@ -154,7 +154,7 @@ func (t trie) addString(text string, rule int) {
 	}
 }
 
-// findAnySubstring returns the rule of the first trie string that occurs in text. Only rules with an index below before count.
+// findAnySubstring returns the rule of the first trie string that occurs in text. It ignores rules whose index is not less than before.
 func (t trie) findAnySubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

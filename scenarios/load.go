@@ -153,7 +153,8 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 	return ix, true
 }
 
-// parseFile parses JSON or TOML. tree is the content if only the TOML decoder can parse all of it, otherwise nil.
+// parseFile parses JSON or TOML. tree is the content of a TOML file that the index cannot parse completely but the TOML decoder can,
+// otherwise nil.
 func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, problem *diag.Diagnostic) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix = diag.IndexJSON(path, []byte(src))
@@ -254,8 +255,8 @@ func (r *Rule) maxAnsweredPrompts() (limitOrNegative int) {
 	return -1
 }
 
-// maxNotificationsInRowAnsweredWithToolCalls limits how many consecutive prompts that the CLI itself wrote a rule may answer with
-// tool calls, unless the rule has a limit of its matches.
+// maxNotificationsInRowAnsweredWithToolCalls is how many prompts of the CLI in a row a rule may answer with tool calls. It does not apply
+// to a rule that has a limit of its matches.
 const maxNotificationsInRowAnsweredWithToolCalls = 20
 
 // convertRustClaudelessScenario converts a file in the format of claudeless-rs 0.4, which has rules with `on`, `say`, `tools` and

@@ -185,9 +185,9 @@ type API struct {
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache. The part of a request up to a
-	// `cache_control` mark counts as read from the cache if an earlier request had the same mark. Otherwise it counts as
-	// written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes precedence.
+	// Cache includes all tokens of a request in the reported usage and simulates the prompt cache. The part of a request up to a
+	// `cache_control` mark counts as read from the cache if an earlier request had the same mark. Otherwise it counts as written to the
+	// cache. By default, the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`

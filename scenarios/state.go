@@ -181,8 +181,8 @@ func (e *Engine) Fork() (independentCopy *Engine) {
 	return n
 }
 
-// NextUnplayedStep describes the next step of the last response that has not been played, and returns its position.
-// ok is false if no step remains, if no rule answered, or if a scripted failure ended the response.
+// NextUnplayedStep describes the next unplayed step of the last response, and returns the step's position. ok is false if no step remains,
+// if no rule answered, or if a scripted failure ended the response.
 func (e *Engine) NextUnplayedStep(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.activeResponse
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {

@@ -100,7 +100,7 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 	if scriptedCall.DelayMS > 0 {
 		l.addUnsupportedKeyWarning(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
-	// A name without a server that does not begin with a capital letter is not that of a built-in tool.
+	// If a name has no server and does not begin with a capital letter, it is not that of a built-in tool.
 	if name := scriptedCall.Tool; name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z') {
 		l.addUnsupportedKeyWarning(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")

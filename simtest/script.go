@@ -318,9 +318,8 @@ func messageStep(step any) (map[string]any, error) {
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and set the host's option for the executable to claude.Path; " +
 	"give a client of the Messages API the URL of simtest.Server"
 
-// newBypassRefusalServer starts the server whose URL a Claude sets as ANTHROPIC_BASE_URL. The scripted claude sends no
-// requests, so a request comes from another program. The server refuses it at once and adds finding G01 to the journal.
-// The caller closes the server.
+// newBypassRefusalServer starts the server whose URL a Claude sets as ANTHROPIC_BASE_URL. The scripted claude sends no requests, so a
+// request comes from another program. The server refuses it at once and adds finding G01 to the journal. The caller closes the server.
 func newBypassRefusalServer(s *testRun) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal

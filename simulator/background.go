@@ -41,7 +41,7 @@ func (b *backgroundTaskReporter) endTurnIfBudgetIsSpent() (isSpent bool) {
 	return b.budgetEnd != nil
 }
 
-// emitAndAddAgentUsageToTotals emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
+// emitAndAddAgentUsageToTotals emits events of tasks, and adds the usage of sub-agents in these events to the session's totals.
 func (b *backgroundTaskReporter) emitAndAddAgentUsageToTotals(taskEvents []protocol.Event) {
 	for _, ev := range taskEvents {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {

@@ -16,7 +16,7 @@ import (
 
 const sessionSourceCompact = "compact"
 
-// turnHooks runs the hooks of a turn, except those around tool calls, which the package layer runs.
+// turnHooks runs the hooks of a turn, except those around tool calls; package layer runs these.
 type turnHooks struct {
 	sim                *Simulator
 	out                *emitter

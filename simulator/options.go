@@ -141,7 +141,7 @@ type SessionStart struct {
 	PreviousReply *protocol.PreviousReply
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
-	// UnansweredPrompts are the prompts before the first turn that the model has not received.
+	// UnansweredPrompts are the last prompts of a resumed conversation that have no reply; the first request contains them.
 	UnansweredPrompts []string
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string

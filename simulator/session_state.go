@@ -20,7 +20,7 @@ type SessionState struct {
 	snapshot Snapshot
 	skills   map[string]string // texts of the skills that were loaded, by name
 	asked    atomic.Int64      // nanoseconds of dialogs since the last turn
-	// turnModel is the model until the end of the turn: of the command that the user has typed, or a fallback model. Empty means none.
+	// turnModel is the model until the end of the turn: the one that the typed command sets, or a fallback model. Empty means none.
 	turnModel string
 }
 
@@ -100,7 +100,7 @@ func (l *SessionState) SetTurnModel(name string) {
 	l.updateSnapshot(func(*Snapshot) { l.turnModel = name })
 }
 
-// SessionModel returns the full name of the model of the session, which decides about its tools also if a turn has another model.
+// SessionModel returns the full name of the session's model. The session's tools depend on it even if a turn has another model.
 func (l *SessionState) SessionModel() (fullName string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -241,7 +241,7 @@ func (e *InterruptedPermissionError) Error() string { return "asking for permiss
 
 func (e *InterruptedPermissionError) Unwrap() error { return e.Err }
 
-// emitEventsAndResultOfCall emits no result of an agent that has spent the budget: the turn ends before.
+// emitEventsAndResultOfCall omits the result of an agent that has spent the budget, because the turn ends first.
 func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
 	d.emitPreResultEventsAndAddContext(r)
 	if isAgent := c.toolUse.Name == "Agent" || c.toolUse.Name == "Skill"; isAgent && d.background.endTurnIfBudgetIsSpent() {

@@ -57,9 +57,8 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.ToolNameInInitEvent(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// turnEndErrorIfBudgetSpent checks again whether the budget is spent, and returns the error that then ends the turn (spec:
-// cli-observed 3). budgetError returns the same error until the next call. The usage of the turn
-// does not include a reply after which the turn ends immediately.
+// turnEndErrorIfBudgetSpent returns the error that ends the turn if the budget is spent; otherwise nil (spec: cli-observed 3). The usage
+// of the turn does not include a reply after which the turn ends immediately.
 func (l *turnTotals) turnEndErrorIfBudgetSpent(immediatelyAfterReply bool) error {
 	if l.budgetUSD <= 0 || l.session.spentUSDInProcess() < l.budgetUSD {
 		return nil

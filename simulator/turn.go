@@ -82,8 +82,7 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// emitTurnEventsExceptResult emits the turn's events except its result. It always returns an error: at a normal end, a
-// [turnEndError].
+// emitTurnEventsExceptResult emits the turn's events except its result. It always returns an error: at a normal end, a [turnEndError].
 func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	in := t.prompts.prompt
 	if in.Source == promptSourceDeferred {

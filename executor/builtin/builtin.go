@@ -266,10 +266,10 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) (re
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// newRepositorySnapshotFunc returns a function that records a repository's state before a Bash command. The function
-// returns nil, so that no changed files are listed, if the session lacks the tool Edit or its mode is neither
-// bypassPermissions nor auto. If the session began outside of a repository, only the first command in a repository gets
-// a snapshot. This snapshot reports all changes as unknown (observed with 2.1.330).
+// newRepositorySnapshotFunc returns a function that records a repository's state before a Bash command. The function returns nil, so that
+// no changed files are listed, if the session lacks the tool Edit or its mode is neither bypassPermissions nor auto. If the session began
+// outside of a repository, only the first command in a repository gets a snapshot. The result of this command then reports its changes as
+// unknown (observed with 2.1.330).
 func (t *Tools) newRepositorySnapshotFunc(o Options) (snapshotRepositoryBeforeBash func(context.Context, string) *gitworktree.Snapshot) {
 	startedInRepository, hasSnapshot := gitworktree.NearestDirectoryWithDotGit(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {

@@ -113,8 +113,8 @@ func maxJobAgeMS(recurring bool) int64 {
 	return (30 * 24 * time.Hour).Milliseconds()
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. It is nil, and
-// its key omitted, for a job that is stored in a file.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. For a job that is stored
+// in a file, Durable is nil, so its key is omitted.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`

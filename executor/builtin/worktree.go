@@ -59,8 +59,7 @@ func (s *worktreeSwitcher) currentWorktree() (worktree, bool) {
 	return *s.currentTree, true
 }
 
-// refusePathInRepositoryOutsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means
-// allowed.
+// refusePathInRepositoryOutsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means allowed.
 func (s *worktreeSwitcher) refusePathInRepositoryOutsideWorktree(path string) (refusal *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	if !inside || gitworktree.IsInside(w.Path, path) || !gitworktree.IsInside(w.Top, path) {

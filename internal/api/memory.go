@@ -62,7 +62,7 @@ type lastConversation struct {
 // historyRoot identifies a history that began a session, or that continued a session after its history was cut.
 type historyRoot struct {
 	firstGroup history.Digest // key of the first group of the history
-	// State of the session when its history was cut. Nil means that this history continues from the beginning.
+	// State of the session when its history was cut. Nil means that the history was not cut.
 	state    *conversationState
 	cutAfter history.Digest // if the history was cut: key of the last group before the session continues
 	retryKey history.Digest // if the history was cut: key of the history that repeats a failed request; zero means none
@@ -199,7 +199,7 @@ func (a *scriptedAnswer) hasOnlyEmptyTexts() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// pendingGate is a gate at which a part of an answer waits: the value of its key `gate` or of its key `after`.
+// pendingGate is a gate at which a part of an answer waits. The scenario names it in the key `gate` or `after` of that part.
 type pendingGate struct {
 	Gate, After string // exactly one of the two is set
 	Rule        scenarios.RuleRef

@@ -1,8 +1,8 @@
 // Package api serves a scenario as the Messages API (/v1/messages) over HTTP, for the real CLI, SDKs and any other client.
 //
-// Every request is answered from its own history: a fresh engine of the scenario receives the history in order and
-// answers the last message. Between requests, the package keeps only bounded caches, such as the number of attempts at a
-// history, and the state of sessions whose history was cut. The package runs no tools and starts no listener.
+// Every request is answered from its own history: a fresh engine of the scenario receives the history in order and answers the last
+// message. Between requests, the package keeps only bounded caches, such as how often the same history was sent, and the state of sessions
+// whose history was cut. The package runs no tools and starts no listener.
 package api
 
 import (

@@ -55,9 +55,9 @@ func (f *historyReplay) beginReplay() (initialState *conversationState, firstGro
 	return r.state, from
 }
 
-// newRootAfterHistoryCut is called if a history was cut: it begins differently from the session's earlier history. It
-// returns a root for the new history and the index of its last group, with which the session continues. If this group
-// repeats a request that failed, the session continues from the state before that request.
+// newRootAfterHistoryCut is called after a cut: the new history begins differently from the session's earlier history. It returns a root
+// for the new history and the index of its last group, with which the session continues. If this group repeats a request that failed, the
+// session continues from the state before that request.
 func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot historyRoot, lastGroupIndex int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -80,7 +80,8 @@ func (f *historyReplay) setAttemptAndSaltAfterCut(cutRoot historyRoot) {
 	f.answerSalt = f.answerSalt.Chain("cut", f.request.Session, f.request.Agent, string(cutRoot.cutAfter[:]))
 }
 
-// stepsDigest returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
+// stepsDigest returns the digest of the steps of a group, leaving out a summary that replaces the history. It does not depend on earlier
+// groups.
 func (g *replayedGroup) stepsDigest() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
@@ -215,8 +216,8 @@ func (f *historyReplay) TakeFindings() []string {
 	return found
 }
 
-// FirstReplyOfAnswer returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
-// ok is false if the scenario gave no reply. Call Run first.
+// FirstReplyOfAnswer returns the first prompt, or the first tool results, after the model's last message, and the scenario's reply to
+// them; ok is false if the scenario gave no reply. Call Run first.
 func (f *historyReplay) FirstReplyOfAnswer() (request scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
 		return request, reply, false

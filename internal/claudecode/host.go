@@ -46,7 +46,7 @@ const (
 	DialogExitConfirmWindow = 800 * time.Millisecond
 )
 
-// DialogInputLockout specifies how long, and which key presses, a dialog ignores right after it has appeared.
+// DialogInputLockout specifies which key presses a dialog ignores right after it has appeared, and for how long.
 type DialogInputLockout struct {
 	Length time.Duration
 	AnyKey bool // every key is ignored, not only Enter and digits

@@ -41,12 +41,12 @@ type ModelFacts struct {
 
 // ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).
 type ContextFacts struct {
-	// SystemPrompt is the CLI's prompt. AllTools are the tools and built-in skills, LoadedTools those without the tools that
-	// ToolSearch finds, and DeferredTools these; 0 means that the model has no ToolSearch. The modes bypassPermissions, auto and plan
-	// leave out LessInUnattendedModes of the tools.
+	// SystemPrompt is the CLI's prompt. AllTools are the tools and built-in skills, LoadedTools the same without the tools that ToolSearch
+	// finds, and DeferredTools only the latter; if it is 0, the model has no ToolSearch. In the modes bypassPermissions, auto and plan,
+	// the tools have LessInUnattendedModes fewer tokens.
 	SystemPrompt, AllTools, LoadedTools, DeferredTools, LessInUnattendedModes int
 	AddedByFirstRequest                                                       int // part of the tools that a session without requests lacks
-	// CharsPerToken is the length from which the tokens of skills are estimated.
+	// CharsPerToken is how many characters of a skill's description count as one token.
 	CharsPerToken int
 	// NoBuffer is true if no tokens are reserved for compaction.
 	NoBuffer bool
@@ -115,7 +115,7 @@ func (t Thinking) Mode(f ModelFacts) string {
 	return mode
 }
 
-// LetsModelThink reports whether events about the model's messages say how its thinking is displayed.
+// LetsModelThink reports whether the session lets a model think, adaptively or with a budget.
 func (t Thinking) LetsModelThink(f ModelFacts) bool {
 	mode := t.Mode(f)
 	return mode != "" && mode != "disabled"
@@ -151,9 +151,9 @@ func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return slices.Clone(knownModels()) }
 
-// Cost returns the price of a reply in dollars, with input tokens that are read from the prompt cache and written to it for
-// five minutes (at five quarters of the normal price). It adds in the same order as the real CLI, so that the last digits of
-// the float64 are the same.
+// Cost returns the price of a reply in dollars. cacheRead and cacheCreated are the input tokens read from the prompt cache, and written to
+// it for five minutes (at five quarters of the normal price). It adds in the same order as the real CLI, so that the last digits of the
+// float64 are the same.
 func (f ModelFacts) Cost(input, output, cacheRead, cacheCreated int) float64 {
 	factor := 1.0
 	if f.LongPrompt > 0 && input+cacheRead+cacheCreated > f.LongPrompt {
@@ -206,8 +206,8 @@ func ResolveModel(name string) string {
 	return name
 }
 
-// IsFamilyAliasOfModel reports whether alias names the family of a model. To an agent, such an alias of the session's model means
-// this model (observed with 2.1.330).
+// IsFamilyAliasOfModel reports whether alias names the family of a model. An agent whose model is such an alias of the session's model
+// uses the session's model (observed with 2.1.330).
 func IsFamilyAliasOfModel(alias, model string) bool {
 	alias = strings.ToLower(alias)
 	return slices.Contains([]string{"fable", "haiku", "opus", "sonnet"}, alias) && strings.Contains(ResolveModel(model), alias)

@@ -104,8 +104,7 @@ const (
 	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
 	// permitted the call.
 	FeatureEditResultsReportChangesMadeByHost Feature = "results of Write and Edit report changes that the host made to the content"
-	// FeatureInvalidJSONReportedAsMalformedResponse gives a response with invalid JSON the error message of other malformed
-	// responses.
+	// FeatureInvalidJSONReportedAsMalformedResponse gives a response with invalid JSON the error message of other malformed responses.
 	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"
 	// FeatureSessionsStartInPermissionModeDefault starts sessions in permission mode default. The measured versions before this
 	// feature start them in mode auto.

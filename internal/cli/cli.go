@@ -110,8 +110,8 @@ func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// mistypedCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A
-// first word with white space begins a prompt. refused means that the words are not valid arguments of claude.
+// mistypedCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A first word with
+// white space begins a prompt. flagsInvalid means that the words are not valid arguments of claude.
 func mistypedCommandError(s *process.System, words []string, flagsInvalid bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil

@@ -263,8 +263,8 @@ func joinPromptArgumentAndStdin(ctx context.Context, s *process.System, f *flags
 	return f.Prompt + "\n" + piped, nil
 }
 
-// textRunPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt
-// continues this call, and the user may omit the prompt.
+// textRunPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call, and the user
+// need not give another one.
 func textRunPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {

@@ -436,9 +436,9 @@ func (p *breakpointSet) ruleMatchesTool(r *compiledRule, tool string) bool {
 	return false
 }
 
-// takeMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
-// returned first, as a breakpoint with only a name, and loses one of its pauses. stopped reports whether the call is stopped.
-// p.mu must not be held.
+// takeMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call comes first: it
+// is returned as a breakpoint with only a name, and one of its pauses is used up. stopped reports whether the call is stopped. p.mu must
+// not be held.
 func (p *breakpointSet) takeMatchingBreakpoint(ctx context.Context, call *runningCall, phase Phase, callOutcome *Outcome) (hit *compiledBreakpoint, stopped bool) {
 	if n := p.usePauseOfFirstStoppingRule(ctx, call, phase, callOutcome); n != nil {
 		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -158,8 +158,8 @@ type Decision struct {
 type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. A call that claudeless itself makes has no
-	// arguments but one input: its new value is either the only element of ModifiedArgs, or ModifiedKwargs as a whole.
+	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. A call that claudeless itself makes has one input
+	// instead of arguments: its new value is either the only element of ModifiedArgs, or ModifiedKwargs as a whole.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`

@@ -6,9 +6,8 @@
 //
 // # Callers
 //
-// A caller asks a [Gate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for
-// callers in the same process, and rest.Client is a gate that sends requests to a hub over HTTP. The decisions of
-// [ScriptedGate] come from a scenario.
+// A caller asks a [Gate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for callers in the
+// same process, and rest.Client is a gate that sends requests to a hub over HTTP. The decisions of [ScriptedGate] come from a scenario.
 //
 // A [CallerAdapter] lists a caller's actions and encodes decisions for it. This package implements it for claudeless's
 // own callers. Package compat implements it for older clients, which also have their own [CallValues] and [Evaluator].

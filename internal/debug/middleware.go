@@ -123,8 +123,8 @@ func (o MiddlewareOptions) runCallAsDecided(ctx context.Context, use protocol.To
 	return result, err
 }
 
-// rebuildStructuredOutputOfReplacedResult gives a replaced result the structured output that results of the tool have.
-// If the content is not a single text, the result gets no structured output.
+// rebuildStructuredOutputOfReplacedResult gives a replaced result a structured output in the form that the tool's results have. If the
+// content is not a single text, the result gets no structured output.
 func (o MiddlewareOptions) rebuildStructuredOutputOfReplacedResult(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
 	replacedResult.Output, replacedResult.ShowsIsErrorFalse = nil, false
 	if text, ok := textOfSingleBlock(replacedResult.Content); ok {

@@ -104,7 +104,7 @@ func recordWithLargeValuesTruncated(rec Record) *Record {
 	return &rec
 }
 
-// AddExternalRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
+// AddExternalRecord stores a record of something that the hub did not handle as a running call: an event of an older client, or a call to
 // an external server. It fills in a missing call id and missing times.
 func (r *callRecordStore) AddExternalRecord(record Record) {
 	rec := recordWithLargeValuesTruncated(record)

@@ -192,7 +192,7 @@ type Record struct {
 // CallEnding describes how a call ended.
 type CallEnding struct {
 	Status string `json:"status"` // success, exception, or the status of an event
-	// Source is "mcp_client" for calls made through the hub to the external server Server.
+	// Source is "mcp_client" for calls made through the debugger to an external server, whose name is Server.
 	Source      string              `json:"source,omitempty"`
 	Server      string              `json:"server,omitempty"`
 	Action      PauseDecisionAction `json:"action,omitempty"`       // decision before the call

@@ -33,8 +33,8 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of other scenarios, or "". If a prompt contains the text of a pattern of these scenarios, the new
-	// pattern for the prompt is not a part of this text. Otherwise it would also match all prompts of the other rule.
+	// RivalDir is a directory of other scenarios, or "". If a prompt contains the text of one of their patterns, the new pattern for this
+	// prompt must not be a part of that text. Otherwise the new rule would also match all prompts of the other rule.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts

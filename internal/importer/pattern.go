@@ -86,8 +86,8 @@ func isWordDifferentInNextRun(promptWord string) bool {
 	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
 }
 
-// longestWordSequenceInNoOtherPrompt returns the longest sequence of wordCount words that no other prompt has, from the
-// first line with such a sequence; empty means none.
+// longestWordSequenceInNoOtherPrompt returns wordCount consecutive words that no other prompt has, from the first line with such words. Of
+// several candidates in the line, it returns the longest text; empty means none.
 func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted string, wordCount int) string {
 	best := ""
 	for line := range strings.Lines(redacted) {
@@ -194,8 +194,7 @@ func quoteScenarioText(s string) string { return tomltext.BasicString(asTemplate
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
-// asTemplate returns a template that yields a text: it escapes braces, and directory placeholders become {{ cwd }} or
-// {{ env.HOME }}.
+// asTemplate returns a template that yields a text: it escapes braces, and directory placeholders become {{ cwd }} or {{ env.HOME }}.
 func asTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")

@@ -267,7 +267,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// TruncateWithNote cuts a text, which must be longer, to at most maxBytes bytes and appends the number of omitted bytes.
+// TruncateWithNote cuts a text, which must be longer than maxBytes bytes, to at most this length and appends the number of omitted bytes.
 func TruncateWithNote(s string, maxBytes int) string {
 	return strings.ToValidUTF8(s[:maxBytes], "") + truncationMark + strconv.Itoa(len(s)-maxBytes) + " bytes; --big keeps them]"
 }

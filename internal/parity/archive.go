@@ -243,7 +243,7 @@ type Difference struct {
 	Event int `json:"event,omitempty"`
 	// Count is the number of occurrences.
 	Count int `json:"count,omitempty"`
-	// Known is the reason of the known difference that accepts this one.
+	// Known is the reason in the entry of the known differences that accepts this one.
 	Known string `json:"known,omitempty"`
 }
 

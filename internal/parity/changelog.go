@@ -134,7 +134,7 @@ func truncate(s string) string {
 	return Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
 }
 
-// firstCaseNamesAndCount returns the first names of a list and their total number, in parentheses.
+// firstCaseNamesAndCount returns the number of cases and the names of the first three, in parentheses.
 func firstCaseNamesAndCount(caseNames []string) string {
 	const most = 3
 	switch len(caseNames) {

@@ -221,8 +221,8 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 	}
 }
 
-// compareTranscripts compares the session files that have the same name after numbers have replaced ids. Ids that occur
-// only in names are numbered by the age of their files. rank is the order of the tool calls of each side.
+// compareTranscripts compares the session files that have the same name after numbers have replaced ids. Ids that occur only in names are
+// numbered by the age of their files. callOrder is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]map[string]int) {
 	left, right := c.pair.ours.namesOfFilesWithUnnumberedIDs(ours.Transcripts), c.pair.theirs.namesOfFilesWithUnnumberedIDs(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {

@@ -288,8 +288,8 @@ func KindOfRecordedEvent(rawEvent json.RawMessage) string {
 	return kind
 }
 
-// keepLastStateLinesAtEnd moves the last line of each kind of state to the end and removes the others, because the real
-// CLI repeats such lines at random times.
+// keepLastStateLinesAtEnd keeps only the last line of each kind of state, and moves it to the end, because the real CLI repeats such lines
+// at random times.
 func keepLastStateLinesAtEnd(transcriptEvents []comparedEvent) []comparedEvent {
 	var rest []comparedEvent
 	last := map[string]comparedEvent{}

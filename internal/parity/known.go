@@ -93,7 +93,7 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	return f, found.Err()
 }
 
-// MarkKnownDifferencesOfCase sets Known in the differences of a case that entries of the file accept.
+// MarkKnownDifferencesOfCase sets Known in those differences of a case that an entry of the file accepts.
 func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
 	for _, k := range f.Known {
 		cases := k.patternsMatchingCase(nameOfCase, fileOfCase)

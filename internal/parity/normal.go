@@ -185,13 +185,13 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 	}
 }
 
-// PlaceholderForValuesOfJSONKey returns the placeholder of a key's values; isReplaced with "" means that they are ids.
+// PlaceholderForValuesOfJSONKey returns the placeholder of a key's values. If they are ids, it is empty and isReplaced is true.
 func PlaceholderForValuesOfJSONKey(key string) (placeholderOrEmptyForID string, isReplaced bool) {
 	placeholderOrEmptyForID, isReplaced = placeholderByJSONKey()[key]
 	return placeholderOrEmptyForID, isReplaced
 }
 
-// replaceIDsInKeys returns the object with the placeholders of those keys that are known ids.
+// replaceIDsInKeys returns a copy of the object in which placeholders replace the keys that are known ids.
 func (n *Normaliser) replaceIDsInKeys(object map[string]any) map[string]any {
 	replaced := make(map[string]any, len(object))
 	for key, value := range object {

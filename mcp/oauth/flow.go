@@ -53,7 +53,7 @@ type Options struct {
 	Transport http.RoundTripper // nil means http.DefaultTransport
 }
 
-// challenge is the content of WWW-Authenticate in a refused request.
+// challenge is the content of the header WWW-Authenticate in the response that refuses a request.
 type challenge struct {
 	code, scope, resourceURL string
 	requiresBoundToken       bool // only tokens that are bound to a key are accepted

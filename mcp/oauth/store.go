@@ -47,7 +47,7 @@ type credentials struct {
 	RefreshToken string           `json:"refreshToken,omitempty"`
 	ExpiresAt    int64            `json:"expiresAt,omitempty"` // ms; 0 means never
 	Scope        string           `json:"scope,omitempty"`
-	// StepUpScope lists the scopes for the next login, because a call lacked one of them.
+	// StepUpScope lists scopes to request at the next login. It is set if a call lacked one of them.
 	StepUpScope string `json:"stepUpScope,omitempty"`
 	// ProofKey is the key to which the tokens are bound; nil means that they are bearer tokens.
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
@@ -112,7 +112,7 @@ func (s Store) readFile() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// loadEntry reads the entry of a key, below the file's top-level key member, into entry if it exists.
+// loadEntry reads into entry the value of key in the object that the file has under member. A missing value changes nothing.
 func (s Store) loadEntry(member, key string, entry any) error {
 	doc, err := s.readFile()
 	if err != nil {

@@ -85,8 +85,7 @@ type Options struct {
 	Skills      SkillsAndHooks // nil means no skill runs in an agent
 	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
 	Model string
-	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are
-	// shown as they are.
+	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are shown as they are.
 	CWD string
 	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call
 	// without run_in_background.

@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with
-// 2.1.329).
+// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with 2.1.329).
 const maxTurnsSubtype = "error_max_turns"
 
 type runProgress struct {
@@ -56,8 +55,8 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total, DurationMS: int(t.Elapsed() / time.Millisecond)}
 }
 
-// recordCallStart counts a call and returns the usage to report when the agent makes it, before the message with the call
-// is complete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
+// recordCallStart counts a call that the agent has just made, and returns the usage to report at this moment, when the message with the
+// call is still incomplete. Only the first streamed piece of that message counts as output (observed with 2.1.330).
 func (k *runProgress) recordCallStart(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
 	k.callsStarted++
@@ -267,8 +266,8 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// takeNewlyUsedToolsLine returns a line with the tools that the agent used and its caller's conversation did not know yet. It
-// returns "" if there are none (observed with 2.1.330).
+// takeNewlyUsedToolsLine returns a line with those tools used by the agent that its caller's conversation did not know yet. It returns ""
+// if there are none (observed with 2.1.330).
 func (w *agentRun) takeNewlyUsedToolsLine() string {
 	var names []string
 	for _, name := range w.progress.tools.usedTools {
@@ -395,8 +394,7 @@ func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.To
 		o.Tools.FirstVisibleEffectOfCall(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 }
 
-// showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of
-// the first call.
+// showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of the first call.
 func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 	for _, c := range w.heldCalls[:n] {
 		if w.task.InBackground() {

@@ -63,7 +63,8 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	return nil, false
 }
 
-// IsPath reports whether text that begins with a slash is a path: that of a file, or text without the name of a command.
+// IsPath reports whether text that begins with a slash, and calls no command, is a path: a file with this path exists, or the text
+// contains a dot.
 func (*Set) IsPath(text string) bool {
 	_, err := os.Lstat(text)
 	return err == nil || strings.Contains(text, ".")

@@ -45,8 +45,8 @@ func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// addAttachmentsOfHookAndTurnStop records a hook that did not refuse and, if it stopped the turn, the stop. For a
-// PostToolUse hook, a stop is recorded alone. The stop follows the hook, but precedes it at the end of a turn.
+// addAttachmentsOfHookAndTurnStop records a hook that did not refuse and, if it stopped the turn, the stop. For a PostToolUse hook, a stop
+// is recorded alone. For an event right before the end of a turn, the stop is recorded before the hook, otherwise after it.
 func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -142,8 +142,8 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-// addTurnStopAttachment records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
-// the user about the stop.
+// addTurnStopAttachment records that a hook ends the turn. It records nothing if the hook ran for a prompt, because a message tells the
+// user about the stop.
 func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":

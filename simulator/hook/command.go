@@ -42,7 +42,7 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	detached := hookResult{outcome: outcomeSuccess, detached: &detachedCommand{p, out, timer}}
-	// The end of a hook cannot start a turn if the session only plays the prompts of its command line.
+	// Without a host or a terminal, the end of a hook cannot start a turn, so asyncRewake does not detach it.
 	if e.config.Async || e.config.AsyncRewake && (r.options.Callback != nil || r.options.Entrypoint == "cli") {
 		return detached
 	}
@@ -258,9 +258,8 @@ func (r *Runner) ShellCodeForLaterCommands() string {
 
 const maxResponseBytes = 1 << 20
 
-// runHTTPHook sends the input to an HTTP hook. A 2xx response must have no body or a JSON body, which is interpreted like
-// the standard output of a command. Any other response is an error, and so is a failed request. An error blocks only
-// with onFailure "block".
+// runHTTPHook sends the input to an HTTP hook. A 2xx response must have no body or a JSON body, which is interpreted like the standard
+// output of a command. Any other response is an error, and so is a failed request. An error blocks only with onFailure "block".
 func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	isAllowed := func(pattern string) bool {
 		expr := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"

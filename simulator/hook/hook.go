@@ -44,9 +44,8 @@ type Options struct {
 	PID                       int      // CLAUDE_PID; 0 means not set
 	AgentType                 string   // agent type that the main conversation runs as; empty means none
 	Entrypoint                string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
-	// EnvDir is the directory of the files into which hooks write variables for the shell
-	// (CLAUDE_ENV_FILE). It is created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart,
-	// CwdChanged and FileChanged. If EnvDir is empty, CLAUDE_ENV_FILE is never set.
+	// EnvDir is the directory of the files into which hooks write variables for the shell (CLAUDE_ENV_FILE). It is created when needed.
+	// CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and FileChanged. If EnvDir is empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
 	Callback   Callback // nil means that callbacks are skipped

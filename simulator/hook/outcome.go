@@ -151,9 +151,8 @@ func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, rawReason st
 // maxGapOfSimultaneousHookEnds is the time within which hooks count as finished at the same time.
 const maxGapOfSimultaneousHookEnds = 100 * time.Millisecond
 
-// setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that
-// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with
-// 2.1.330).
+// setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that finished
+// last. Of hooks that finished at about the same time, the last one in configured order counts (observed with 2.1.330).
 func (o *Outcome) setDenialTextFromLastHook(c *eventRun, a *hookResult, reason string) {
 	if len(o.Texts) > 0 && a.duration+maxGapOfSimultaneousHookEnds < c.slowestDenial {
 		return
@@ -211,7 +210,7 @@ func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	}
 }
 
-// refusalReason returns why the hook refused. reason is for users. bare is the hook's own text, which may be empty.
+// refusalReason returns why the hook refused. reason is for users. rawReason is the hook's own text, which may be empty.
 func (a *hookResult) refusalReason(c *eventRun) (reason, rawReason string, refused bool) {
 	if a.hasRefused {
 		return a.refusalReasonForUser, a.rawReason, true
@@ -291,8 +290,7 @@ func overwriteIfSet(field *json.RawMessage, value json.RawMessage) {
 
 func setIfNotEmpty(field *string, value string) { *field = cmp.Or(value, *field) }
 
-// addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with
-// 2.1.329).
+// addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
 func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
 	callback := a.entry.callbackID != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.missingVerdictReason != noVerdictBecauseTypeNotSimulated

@@ -34,7 +34,8 @@ func parseJSONObjectText(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput parses a hook's output object; empty text and null count as an empty one. The output precedes a [wrongHookEventNameError].
+// parseOutput parses a hook's output object; empty text and null count as an empty one. With a [wrongHookEventNameError], it also returns
+// the output.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]json.RawMessage
 	raw = bytes.TrimSpace(raw)
@@ -102,7 +103,7 @@ func checkObject(path, keysAndTypes string, object map[string]json.RawMessage) e
 	return nil
 }
 
-// checkValue checks that one value has the type kind, which comes from a schema. A nil value is missing.
+// checkValue checks the type of one value; kind is the required type as written in a schema. A nil value is missing.
 func checkValue(path, kind string, value json.RawMessage) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")

@@ -32,7 +32,8 @@ func blockingHookMessage(c *eventRun, reason string) string {
 	return c.hookName + " hook error: " + reason
 }
 
-// StopHookErrorNotification returns the event about a Stop hook that blocked or failed. After a block, feedback precedes it.
+// StopHookErrorNotification returns the event about a Stop hook that blocked or failed. If a hook blocked, the feedback is shown before
+// this event.
 func StopHookErrorNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},

@@ -329,10 +329,9 @@ func contentFromHookOutput(hookOutput json.RawMessage) protocol.Content {
 	return protocol.Content{Text: string(plainjson.Compact(hookOutput))}
 }
 
-// AskHooksAndPrompterAtOnce combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first
-// decision is used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter
-// decides, the hooks run to their end. If prompter is nil, only the hooks are asked; if they return no decision, the answer is
-// zero with Undecided set.
+// AskHooksAndPrompterAtOnce combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision
+// is used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter decides, the hooks
+// run to their end. If prompter is nil, only the hooks are asked; if they return no decision, the answer is zero with Undecided set.
 func AskHooksAndPrompterAtOnce(o HookOptions, prompter permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHookMiddleware(o), prompter: prompter}
 }

@@ -239,8 +239,8 @@ func runAcceptedCall(
 	return result, err
 }
 
-// decisionOfPermittedCall returns the decision to record for a call that answer permits. policyDecision led to the question.
-// The result has its reason code, unless a PreToolUse hook asked and no hook answered.
+// decisionOfPermittedCall returns the decision to record for a call that answer permits. policyDecision led to the question. Its reason
+// code stays in the result, unless a PreToolUse hook asked and no hook answered.
 func decisionOfPermittedCall(policyDecision protocol.PermissionDecision, answer protocol.PermissionAnswer) protocol.PermissionDecision {
 	policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
 	if answer.Source == hookDecisionSource {
@@ -332,8 +332,7 @@ const preToolUseHookAskReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 
-// applyAndSavePermissionUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new
-// mode, otherwise nil.
+// applyAndSavePermissionUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new mode, otherwise nil.
 func applyAndSavePermissionUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) (modeChange protocol.Event) {
 	if len(updates) == 0 {
 		return nil

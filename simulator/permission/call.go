@@ -37,7 +37,8 @@ type modeAndRules struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// noClassifierInPlanMode is true after bypassPermissions, or if the settings forbid a classifier in plan mode.
+	// noClassifierInPlanMode is true if the mode before plan mode was bypassPermissions, or if the settings forbid a classifier in plan
+	// mode.
 	noClassifierInPlanMode bool
 }
 

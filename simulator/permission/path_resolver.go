@@ -104,7 +104,8 @@ func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	return p.absolutePathFrom(p.currentDir(), path)
 }
 
-// absolutePathToRead keeps two slashes at the beginning, which can name another computer: no rule and directory contains such a path.
+// absolutePathToRead keeps two slashes at the beginning, which can name another computer, so that no rule and no directory covers such a
+// path.
 func (p *pathResolver) absolutePathToRead(path string) string {
 	if strings.HasPrefix(path, "//") {
 		return "/" + p.resolveLinksBeforeParents(path)
@@ -112,8 +113,7 @@ func (p *pathResolver) absolutePathToRead(path string) string {
 	return p.resolveLinksBeforeParents(path)
 }
 
-// resolveLinksBeforeParents resolves a path of a command line as the shell does: it follows a link before it
-// applies "..".
+// resolveLinksBeforeParents resolves a path of a command line as the shell does: it follows a link before it applies "..".
 func (p *pathResolver) resolveLinksBeforeParents(path string) string {
 	abs := p.absolutePathFromCurrentDir(path)
 	if hasParentReference(path) {

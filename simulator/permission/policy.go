@@ -38,8 +38,8 @@ type Options struct {
 	NoPrompts bool
 	// BypassAllowed lets SetMode switch to bypassPermissions. A Mode of bypassPermissions implies it.
 	BypassAllowed bool
-	// AskSkill reports whether loading a skill needs permission, because it brings permission rules or hooks, and the reason that
-	// denials name. Nil means that no skill needs permission.
+	// AskSkill reports whether loading a skill needs permission because the skill brings permission rules or hooks. It also returns the
+	// reason that denials name. Nil means that no skill needs permission.
 	AskSkill func(name string) (asks bool, reasonType, reason string)
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string

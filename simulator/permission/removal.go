@@ -54,9 +54,9 @@ var (
 	singleQuotesPattern   = shellcmd.LazyRegexp(`'[^']*'`)
 )
 
-// approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is
-// not a command for the shell: after an operator in double quotes or after a backslash, in an assigned value, and in
-// the script of env -S after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
+// approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is not a command for the
+// shell: after an operator that is in double quotes or follows a backslash, in an assigned value, and in the script of env -S after its
+// first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
 func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	var texts []string
 	if incompleteLinePattern().MatchString(c.command) {
@@ -94,7 +94,7 @@ var removalNamePattern = shellcmd.LazyRegexp(`\brm(dir)?\b`)
 // removalScriptPattern matches a command that passes a script with a removal to a shell.
 var removalScriptPattern = shellcmd.LazyRegexp(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
 
-// The following patterns search a text that is not parsed: for a shell, its option for a script, and a removal.
+// The following patterns find, in a text that is not parsed, a shell, its option for a script, and a removal.
 var (
 	shellNamePattern           = shellcmd.LazyRegexp("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
 	scriptOptionPattern        = shellcmd.LazyRegexp(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
@@ -105,8 +105,8 @@ var (
 // unparsableStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
 var unparsableStartPattern = shellcmd.LazyRegexp(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
-// unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes
-// files, and cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
+// unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes files, and cannot be
+// analysed: a variable or argument in it has no clear value, or the script is in a function or case.
 func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
 	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || incompleteLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
 		return uncheckedRemovalApproval()
@@ -162,8 +162,8 @@ func (c commandLine) withClosedQuote() (fragmentsAndLine []commandLine) {
 	return append(fragmentsOfUnparsableCommandLine(fixed), fixed)
 }
 
-// fragmentsOfUnparsableCommandLine splits an unparsable text into command lines, at line ends, operators and parentheses.
-// It returns nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
+// fragmentsOfUnparsableCommandLine splits an unparsable text into command lines, at line ends, operators and parentheses. It returns nil
+// for other texts. In mode bypassPermissions, only ${HOME} is expanded in the command lines (observed with 2.1.330).
 func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	if c.parseErr == nil {
 		return nil
@@ -223,7 +223,7 @@ func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Sc
 	return workingDirVariableRemovalApproval(cmd)
 }
 
-// commandsOfNestedScript returns the commands of assignments and of the script that cmd passes to another shell.
+// commandsOfNestedScript returns the commands of the script that cmd passes to another shell, preceded by those in the text assignments.
 func commandsOfNestedScript(assignments string, cmd shellcmd.Command) []shellcmd.Command {
 	if cmd.Name() == "coproc" {
 		cmd.Args, cmd.Words = cmd.Args[1:], cmd.Words[1:]

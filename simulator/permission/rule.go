@@ -83,7 +83,7 @@ func parseRule(r Rule) (rule, error) {
 			return fail(err.Error())
 		}
 	}
-	// The subject, such as command for Bash, is not the name of a parameter here (observed with 2.1.329).
+	// The name of the tool's subject, such as command for Bash, does not count as a parameter here (observed with 2.1.329).
 	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != claudecode.ToolNamed(out.tool).Subject {
 		out.param = key
 		if out.paramValue, err = compileWildcards(value); err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// denialIfCommandUsesDeniedPath refuses a command line that uses a path that a deny rule covers; nil means no refusal. Paths
-// after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
-// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a
-// subshell, such as (a; b).
+// denialIfCommandUsesDeniedPath refuses a command line that uses a path that a deny rule covers; nil means no refusal. Paths after a cd
+// are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with 2.1.330), it ignores
+// globs, braces, redirections of compound commands, and every line that contains a list in a subshell, such as (a; b).
 func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 	if !c.modeAndRules.rules.hasPathDenyRule() || c.script.SubshellList || obstacleMayHidePaths(c.script.Obstacle.Kind) {
 		return nil

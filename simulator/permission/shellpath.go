@@ -12,9 +12,9 @@ import (
 // chainAfterCDPattern matches a command line that begins with cd and contains no separator except &&, even in quotes.
 var chainAfterCDPattern = shellcmd.LazyRegexp(`^[ \t]*cd[ \t]([^;&|\n]|&&|\|[^|])*$`)
 
-// newCommandLineWithKnownDirectory omits each cd into the current directory from a line without pipes. If && joins all commands of the line and
-// the first one is a cd to a path such as /x or ./x in a working directory, the paths of the line are relative to this directory.
-// The shell may find other names through CDPATH (observed with 2.1.330).
+// newCommandLineWithKnownDirectory omits each cd into the current directory from a line without pipes. If && joins all commands of the
+// line and the first one is a cd to a path such as /x or ./x in a working directory, the paths of the line are relative to this directory.
+// For a name such as x, the shell may find another directory through CDPATH (observed with 2.1.330).
 func newCommandLineWithKnownDirectory(shellCall *analyzedCall) commandLine {
 	c, call, judge, resolver := newCommandLineOfCall(shellCall), *shellCall, *shellCall.modeAndRules, *shellCall.modeAndRules.resolver
 	if c.script.IsPipeline || len(c.script.Commands) < 2 {

@@ -294,8 +294,8 @@ func approvalWithoutSuggestionList(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the approval request for a command line with an obstacle to its
-// analysis; nil means no question. harmless is true if the commands themselves would be allowed.
+// obstacleApproval returns the approval request for a command line with an obstacle to its analysis; nil means no question.
+// commandsAreAllowed is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalRequest {
 	switch o.Kind {
 	case shellcmd.NoObstacle:

@@ -2,8 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is the part of a hook's input that its event determines; [HookBase] is the other part. The set is closed: one type,
-// named after the event, for each simulated event (spec: cli-contract 5.2). Pass values: they marshal to the event's keys only.
+// HookInput is the part of a hook's input that its event determines; [HookBase] is the other part. The set is closed: one type, named
+// after the event, for each simulated event (spec: cli-contract 5.2). Pass values, not pointers; they marshal to the event's keys only.
 type HookInput interface {
 	hook() (event, subject string)
 }

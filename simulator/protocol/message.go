@@ -35,7 +35,8 @@ type UserMessage struct {
 	// Typed is the shell command that a user has typed in a terminal, with its "!". Content then has two blocks: the
 	// command and its output. Rules match Typed. Empty means that the prompt is not a shell command.
 	Typed string
-	// Queued are the prompts that Content joins, in order, if they waited in the queue of a terminal; nil means that none waited.
+	// Queued are the prompts that were joined to form Content, in order, if they waited in the queue of a terminal; nil means that none
+	// waited.
 	Queued []string
 	// Assistant are messages that the host has added to the conversation before the prompt.
 	Assistant []HostAssistantMessage

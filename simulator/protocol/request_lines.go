@@ -27,7 +27,7 @@ type RequestTool struct {
 	DeferLoading bool            `json:"defer_loading,omitempty"`
 }
 
-// RequestBlobLine is a line of type api-request-blob. It contains a request message that differs from all other lines.
+// RequestBlobLine is a line of type api-request-blob. It contains a request message that no other line contains.
 type RequestBlobLine struct {
 	Type      string         `json:"type"` // "api-request-blob"
 	SessionID string         `json:"sessionId"`
@@ -129,7 +129,7 @@ type TurnDurationLine struct {
 	LineTrailer
 }
 
-// RemainingLimits are limits of which reminders tell the model how much is left; 0 means no limit.
+// RemainingLimits are the limits in the reminders that tell the model how much is left; 0 means no limit.
 type RemainingLimits struct {
 	Tokens              int // number of remaining tokens
 	BudgetUSD, SpentUSD float64

@@ -43,7 +43,7 @@ type PromptAccepted struct {
 	LocalCommand   bool   // a command that runs without the model
 	UnknownCommand bool   // a command that is not available here
 	WithoutContext bool   // the model receives its context with the next prompt
-	// CommandFallback tells the model that no command has the name in the prompt; nil means that the prompt names none.
+	// CommandFallback tells the model that no command has the name in the prompt; nil means that the prompt names no unknown command.
 	CommandFallback *AttachmentAdded
 	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
 	Expansion *ExpandedCommand
@@ -128,7 +128,7 @@ type FailedAPIRequestBeforeRetry struct {
 	RetryInMS, Attempt, MaxRetries int
 }
 
-// RequestRepeated means that the CLI sends a failed request again, at once or after the wait of an agent. Transcripts record it.
+// RequestRepeated means that the CLI sends a failed request again: at once or, for a sub-agent, after a wait. Transcripts record it.
 type RequestRepeated struct {
 	Attempt          int  // number of the repetition, from 1; 0 means that the request has the same form as the failed one
 	WithoutStreaming bool // the API sends the reply as a whole; otherwise each attempt leaves out other optional parts
@@ -147,7 +147,8 @@ type StopHooks struct {
 	ToolUseID string // id used in the attachments of these hooks
 }
 
-// VerbatimOutput is output that is written exactly as the scenario contains it. Stdout applies only to stream-json.
+// VerbatimOutput is output that is written exactly as the scenario contains it. Stdout is written only if the output format is
+// stream-json.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // how many times Stdout is written; 0 means once

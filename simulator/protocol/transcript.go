@@ -135,7 +135,7 @@ type AssistantLine struct {
 	ThinkingDisplay    string      `json:"thinkingDisplay,omitempty"`
 	IsAbortedMidStream bool        `json:"isAbortedMidStream,omitempty"`
 	ToolInputStreamMS  *int        `json:"toolInputStreamMs,omitempty"`
-	// IngestContext holds, by the id of a Bash call, the directory of which the model wrote the [ChangeDirectoryPrefix].
+	// IngestContext holds, by the id of a Bash call, the directory in the [ChangeDirectoryPrefix] that the model wrote.
 	IngestContext  map[string]map[string]string `json:"wireIngestContext,omitempty"`
 	APIBlockIndex  int                          `json:"apiBlockIndex"`
 	RequestID      string                       `json:"requestId,omitempty"`

@@ -64,7 +64,7 @@ func (o Options) fileLayers() []Layer {
 	return out
 }
 
-// FileToWrite returns the path of the file that changes of a source's settings are written to, or "" if they cannot be changed.
+// FileToWrite returns the path of the file to which changes of a source's settings are written, or "" if they cannot be changed.
 func (o Options) FileToWrite(source Source) string {
 	return map[Source]string{
 		SourceUser:    filepath.Join(o.StateDir, "settings.json"),

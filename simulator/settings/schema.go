@@ -22,9 +22,8 @@ var schemaJSON string
 
 var schemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(schemaJSON) })
 
-// keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema
-// where that is known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with
-// 2.1.329).
+// keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that is
+// known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with 2.1.329).
 func keysWithInvalidValues(settingsFile map[string]json.RawMessage) (bad []string) {
 	for _, p := range schemas()["settings"].Properties {
 		value, found := settingsFile[p.Name]

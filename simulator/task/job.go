@@ -29,10 +29,9 @@ const (
 	firstRunDelayOfFiveMinuteJob = 285 * time.Second
 )
 
-// FirstRunMillis returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
-// deviates from the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of
-// its period. A job for every five minutes runs firstRunDelayOfFiveMinuteJob after its creation. A job that runs once, at a
-// full or half hour, runs a little earlier.
+// FirstRunMillis returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time deviates from
+// the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of its period. A job for every five
+// minutes runs firstRunDelayOfFiveMinuteJob after its creation. A job that runs once, at a full or half hour, runs a little earlier.
 func (j Job) FirstRunMillis() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

@@ -5,8 +5,8 @@ import "slices"
 // StopBackgroundAgents stops background agents, not commands, when the session is interrupted. Their later events are dropped.
 func (s *Set) StopBackgroundAgents() { stopAgents(s, false) }
 
-// StopBackgroundAgentsKeepingEvents stops background agents, and reports whether any was running. The events with which they react
-// follow their end.
+// StopBackgroundAgentsKeepingEvents stops background agents, and reports whether any was running. The events that they still emit are
+// shown after their end.
 func (s *Set) StopBackgroundAgentsKeepingEvents() (stopped bool) { return stopAgents(s, true) }
 
 func stopAgents(s *Set, showsLaterEvents bool) (stopped bool) {

@@ -71,7 +71,7 @@ type End struct {
 	KnownToModel bool   // the model was already notified
 	Interrupted  bool   // the call that waited for the task was interrupted; the end is shown after the call's result
 	Event        string // the last event, reported with the end; empty means none
-	// LastUsage is the usage of the agent that is reported with the end; nil means none.
+	// LastUsage is the agent's usage that is reported together with the end; nil means none.
 	LastUsage *protocol.AgentUsage
 }
 
@@ -134,9 +134,8 @@ func (t *Task) changeCountOfScriptedWaits(delta int) {
 	t.set.signalChangeOnReadyChannel()
 }
 
-// WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events
-// follow them, or until ctx is cancelled. For a stopped task, it also waits for the end. It returns
-// immediately if the set shows events only when the work is done.
+// WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events follow them, or until ctx is
+// cancelled. For a stopped task, it also waits for the end. It returns immediately if the set shows events only when the work is done.
 func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()

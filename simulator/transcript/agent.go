@@ -67,7 +67,7 @@ func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.Attribut
 	return c.lastMessageAttribution
 }
 
-// attributeFollowingMessagesToMCPCall attributes the next messages to call, which is nil if the tool has no MCP server.
+// attributeFollowingMessagesToMCPCall attributes the next messages to an MCP call; call is nil if the tool has no MCP server.
 func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
 	if c.hasReplySinceResult {
 		c.hasReplySinceResult, c.MCPServer, c.MCPTool = false, "", ""

@@ -59,7 +59,7 @@ func (l *contextAttachmentWriter) currentSessionContextOf(agentID string) Sessio
 }
 
 // writeEnvironmentOrChanges writes, after the line of the first prompt of a conversation, the description of the environment. In a
-// terminal, it writes after each later prompt what has changed since then.
+// terminal, it writes after each later prompt what has changed since the previous description.
 func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
 	now, terminal := l.currentSessionContextOf(""), l.conversation.options.Machine.IsTerminal
 	var lines []any

@@ -151,8 +151,8 @@ func (th *conversation) reminderLine(agentID string, value any, text string) pro
 	return line
 }
 
-// newPlanName returns the name of a plan file: the first four words of the prompt, which has led to it, an adjective and a
-// noun, such as "fix-the-tests-calm-otter". Without such words, it is "calm-counting-otter".
+// newPlanName returns the name of a plan file: the first four words of the prompt for the plan, an adjective and a noun, such as
+// "fix-the-tests-calm-otter". Without such words, it is "calm-counting-otter".
 func newPlanName(session, prompt string) string {
 	const maxWords, maxLength = 4, 40
 	words := strings.Fields(regexp.MustCompile(`\[Pasted text #\d+(?: \+\d+ lines)?\]`).ReplaceAllString(prompt, " "))
@@ -213,7 +213,8 @@ func (th *conversation) labelLine(kind, key string, value any) attachment {
 	return newAttachment(kind, key, value, "sessionId", th.id)
 }
 
-// appendReminderToToolResult adds a reminder to the text of a result, instead of white space at the end; false means that the block has no text.
+// appendReminderToToolResult adds a reminder to the text of a result, in place of its trailing white space; false means that the block has
+// no text.
 func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder string) (isAppended bool) {
 	var result protocol.ToolResultBlock
 	if json.Unmarshal(*toolResultBlock, &result) != nil || result.Content.Blocks != nil {
@@ -227,7 +228,7 @@ func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder strin
 	return err == nil
 }
 
-// ingestContext returns the context of a block that is a Bash call with the prefix for the directory cwd; nil for other blocks.
+// ingestContext returns the value of wireIngestContext for a Bash call whose command begins with the prefix for cwd; nil for other blocks.
 func ingestContext(blocks []protocol.Block, cwd string) map[string]map[string]string {
 	var in struct {
 		Command string `json:"command"`

@@ -101,7 +101,7 @@ func (c *modelInput) reopenMessagesSinceReply() {
 	}
 }
 
-// leaveOutToolSearch tells the model that ToolSearch is gone, until the request has failed for good.
+// leaveOutToolSearch adds the message that ToolSearch is gone. If the request fails for good, the message is removed.
 func (c *modelInput) leaveOutToolSearch() {
 	c.beforeReduction = slices.Clone(c.messages)
 	c.reopenMessagesSinceReply()
@@ -279,8 +279,8 @@ func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []
 	return content
 }
 
-// insertMentionMessageBeforePrompt inserts call, which describes a mentioned file, as a message before the prompt. It does so
-// at most once after each request; otherwise it returns false.
+// insertMentionMessageBeforePrompt inserts callText, about the call that reads a mentioned file, as a message before the prompt. It does
+// so at most once after each request; otherwise it returns false.
 func (c *modelInput) insertMentionMessageBeforePrompt(callText string) bool {
 	at := len(c.messages) - 1
 	for at >= c.sentMessages && c.messages[at].role != "user" {
@@ -294,8 +294,8 @@ func (c *modelInput) insertMentionMessageBeforePrompt(callText string) bool {
 	return true
 }
 
-// addMentionedImage adds an image that a prompt mentions as the real CLI 2.1.330 does: first the call that reads it, then a block
-// before the prompt. For all other attachments, it does nothing.
+// addMentionedImage adds an image that a prompt mentions, as the real CLI 2.1.330 does: first the call that reads it, then a block before
+// the prompt. For all other attachments, it does nothing.
 func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.AttachmentText, attachment any) {
 	var about struct {
 		Filename string

@@ -24,7 +24,7 @@ type Options struct {
 	CWD      string // absolute; this package resolves its symbolic links
 	Project  string // directory after which the project folder is named; empty means CWD
 	ID       string // --session-id; it is an error if a conversation with this id exists
-	// DefaultID is the id of a new session without ID; "" means a new id. If its transcript exists, it is continued.
+	// DefaultID is the id of a new session if ID is empty; "" means a new id. If its transcript exists, it is continued.
 	DefaultID string
 	// RestartIDs makes NewID return new ids for the n-th run with the same seed, because every run with a seed begins
 	// with the same ids. It is called if the id of a new session is already used. Nil means that ids never repeat.
@@ -86,8 +86,7 @@ type ModelContext struct {
 type RequestContext struct {
 	Params protocol.RequestParams
 	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
-	// Tools are the tools of the conversation. Those whose names are in Deferred are in requests only after ToolSearch has
-	// loaded them.
+	// Tools are the tools of the conversation. Those whose names are in Deferred are in requests only after ToolSearch has loaded them.
 	Tools    []protocol.Tool
 	Deferred []string
 	// Placeholder is true if requests contain one tool that represents all deferred tools.

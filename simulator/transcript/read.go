@@ -192,8 +192,7 @@ func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 	return plainjson.DecodeOrZero[[]string](stringOrList)
 }
 
-// updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a
-// prompt, it adds one.
+// updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a prompt, it adds one.
 func (t *parsedTranscript) updateTurnCountFromLine(e transcriptLine, lineKeys map[string]json.RawMessage) {
 	var at protocol.SessionTurnPosition
 	switch decodeKey(lineKeys, "turnPosition", &at); {

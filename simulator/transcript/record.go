@@ -96,9 +96,9 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	return nil
 }
 
-// writeLinesBeforeEvent writes the lines that precede those of ev. After the first reply, it writes the prompt and
-// tools. It writes the last prompt's context before the first event that is not about a mentioned file. isHeld is true
-// if ev is about instructions for a mentioned file; its lines are written with that context.
+// writeLinesBeforeEvent writes the lines that precede those of ev. After the first reply, it writes the system prompt and the tools. It
+// writes the last prompt's context before the first event that is not about a mentioned file. isHeld is true if ev is about instructions
+// for a mentioned file; its lines are written with that context.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
 	if matched, is := ev.(*protocol.RuleMatched); is {
 		r.requests.inputOf(matched.AgentID).isUnanswered = true
@@ -399,7 +399,8 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 	return now.Effort, &now.Effort
 }
 
-// writeLinesBeforeUser writes the structured output that ends a turn, or the snapshot before a CLI prompt to an agent.
+// writeLinesBeforeUser writes the structured output that ends a turn, or, before a prompt of the CLI to an agent, the agent's system
+// prompt and tools.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":

@@ -299,7 +299,7 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 	return !known
 }
 
-// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
+// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's system prompt and tools, once, after the agent's first
 // complete reply. All other calls return nil.
 func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
 	c := l.inputOf(agentID)

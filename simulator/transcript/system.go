@@ -389,7 +389,7 @@ func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol
 	r.refusedByUser = line.DeniedBeforeRun || line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject"
 }
 
-// writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request; "" means the main conversation.
+// writePromptAndToolsSnapshotOnce writes, once, the system prompt and tools of an agent's first request; "" means the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.metaByAgentID[agentID] == nil {
 		return nil
@@ -464,7 +464,7 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	return lines
 }
 
-// writeContextOfPrompt writes the environment and the images of the last prompt, unless they are written.
+// writeContextOfPrompt writes the environment and the images of the last prompt, unless they were written before.
 func (r *recorder) writeContextOfPrompt() error {
 	ev := r.attachments.prompt
 	if r.attachments.prompt = nil; ev == nil {

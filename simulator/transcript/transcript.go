@@ -38,9 +38,8 @@ type Transcript struct {
 	closed            bool
 }
 
-// Open finds or creates the session described by o. Nothing is written before the first
-// [Transcript.Record]. Possible errors are [*NotFoundError], [*InUseError], [*UnknownTitleError],
-// [*AmbiguousTitleError], [*ResumeAtRefusedError] and errors of the file system.
+// Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible errors are
+// [*NotFoundError], [*InUseError], [*UnknownTitleError], [*AmbiguousTitleError], [*ResumeAtRefusedError] and errors of the file system.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")

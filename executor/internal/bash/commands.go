@@ -176,7 +176,7 @@ type bashOutput struct {
 	NoOutputExpected bool   `json:"noOutputExpected"`
 
 	EditDiff *gitworktree.Diff `json:"bashEditDiff,omitempty"`
-	// CodeMeaning explains an exit code other than 0 that is not a failure, or that the command was interrupted.
+	// CodeMeaning explains why an exit code other than 0 is not a failure. It is also set for an interrupted command.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`
 	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`

@@ -80,7 +80,7 @@ func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()
 	default:
-		// A command that begins with a sleep is stopped, because its result is not worth waiting for.
+		// A command that begins with a sleep is stopped, not moved to the background: its result is not worth waiting for.
 		if r.commands.options.Tasks != nil && !r.commands.areBackgroundTasksDisabled() && !tool.BeginsWithSleep(r.input.Command) {
 			return r.moveToBackground(ctx)
 		}
@@ -272,8 +272,7 @@ func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// writeExitCode writes the exit code to the output of the task and returns the end of the task. The command must have exited by
-// itself.
+// writeExitCode writes the exit code to the output of the task and returns the end of the task. The command must have exited by itself.
 func (r *runningCommand) writeExitCode(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {

@@ -1,8 +1,7 @@
 // Package files implements the tools that read and change files (Read, Write, Edit, NotebookEdit), and the tools that
 // search files (Glob, Grep). Searches skip files that a permission rule hides.
 //
-// The tools change a file only if the session has read its current content, or if Options.Access
-// allows changing it unread.
+// The tools change a file only if the session has read its current content, or if Options.Access allows changing it unread.
 package files
 
 import (
@@ -155,8 +154,7 @@ func (f *SeenFileTracker) RecordChangeSinceCallAsUnseen(call protocol.ToolUse) (
 // the model, so it returns each change only once.
 func (f *SeenFileTracker) TakeChangedFiles() []ChangedFile { return f.seenByModel.takeChangedFiles() }
 
-// CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that
-// exist.
+// CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that exist.
 func (f *SeenFileTracker) CurrentModificationTimesOfSeenFiles() ModificationTimesByPath {
 	return f.seenByModel.currentModificationTimes()
 }

@@ -328,8 +328,7 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 // noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
 const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. groupStart is the position of the
-// group.
+// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. groupStart is the position of the group.
 func errorOfUnsupportedRegexGroup(groupStart int, goError *syntax.Error) ripgrepPatternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(goError.Expr, look) {

@@ -254,8 +254,8 @@ func missingFileText(workingDirectory, path string) string {
 	return text
 }
 
-// workingDirectoryNoteWithSuggestion names the working directory dir after a path was not found. If path is next to dir and the same path exists
-// in dir, it suggests that one.
+// workingDirectoryNoteWithSuggestion returns the note about the working directory dir in the error for a missing path. If the path lies
+// below the parent of dir and also exists below dir, it suggests the latter.
 func workingDirectoryNoteWithSuggestion(dir, path string) string {
 	note := "Note: your current working directory is " + dir + "."
 	rest, isNextTo := strings.CutPrefix(path, filepath.Dir(dir)+string(filepath.Separator))

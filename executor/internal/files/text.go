@@ -43,7 +43,7 @@ const maxReadTokens = 25_000
 const allowLargeHint = " To read it anyway, up to what still fits in your context, call Read again with allow_large: true — only if you genuinely need " +
 	"all of it or the user asked for the whole file."
 
-// textReadResult returns the lines of content that in selects. Notices show fullPath; the structured output has in.FilePath.
+// textReadResult returns those lines of content that the input selects. Notices show fullPath; the structured output has in.FilePath.
 func textReadResult(fullPath, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)

@@ -119,8 +119,8 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning returns what exit code 1 means if it is not a failure of the last command of a command line, such as
-// "No matches found" for grep. It returns "" for all other exit codes and commands.
+// ExitCodeMeaning returns the meaning of exit code 1 if the last command of a command line does not use it for failures, such as "No
+// matches found" for grep. It returns "" for all other exit codes and commands.
 func ExitCodeMeaning(command string, code int) string {
 	script, err := shellcmd.Parse(command)
 	outer := slices.DeleteFunc(script.Commands, func(c shellcmd.Command) bool { return c.IsInSubstitution })

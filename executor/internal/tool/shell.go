@@ -97,18 +97,18 @@ type ShellCommand struct {
 // commands usually use, and below those that bash uses for process substitution.
 const cwdFD = 40
 
-// shellWrapper is the shell code around a command. It first waits for a line on standard input, which means that a guard
-// process runs. Then it runs the scripts $3 and $1. If both succeed, it writes the current directory to the file $2. As in the
-// real CLI, grep -r skips binary files and .git, and the names of files below "." do not begin with "./". It is a single line,
-// because the shell counts its lines in the line numbers of messages.
+// shellWrapper is the shell code around a command. It first waits for a line on standard input, which means that a guard process runs.
+// Then it runs the scripts $3 and $1. If both succeed, it writes the current directory to the file $2. As in the real CLI, grep -r skips
+// binary files and .git, and in ".", it prints the names of files without "./". It is a single line, because the shell counts its lines in
+// the line numbers of messages.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`grep() { local a n=$# p=0 r=; for a; do shift; n=$((n-1)); case $a in --recursive|-[rR]*|-[!-]*[rR]*) r=1;; [!-]*) p=$((p+1));; esac; ` +
 	`[ "$n$r$a" = 01. ] && [ "$p" -gt 1 ] || set -- "$@" "$a"; done; ` +
 	`[ -z "$r" ] || { command grep -I --exclude-dir=.git x </dev/null >/dev/null 2>&1; [ $? -gt 1 ] || set -- -I --exclude-dir=.git "$@"; }; command grep "$@"; }; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
-// Start runs a command line in the shell's directory. The command writes to the file output, which Start creates; empty
-// means a temporary file. Cancelling ctx does not stop a command that has started.
+// Start runs a command line in the shell's directory. The command writes to the file outputPath, which Start creates; empty means a
+// temporary file. Cancelling ctx does not stop a command that has started.
 func (s *Shell) Start(ctx context.Context, line, outputPath string) (*ShellCommand, error) {
 	if err := checkSupportedSystem(runtime.GOOS); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Tool struct {
 	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
-	// UnavailableKeys are keys in the schema of the input that the session refuses.
+	// UnavailableKeys are keys of the input schema that this session refuses.
 	UnavailableKeys []string
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// claudeCodeTextPrefixes has the prefixes of the texts that Claude Code adds to a conversation, each after its step kind (observed
-// with 2.1.197 and 2.1.329). The first prefix that matches applies.
+// claudeCodeTextPrefixes has the prefixes of the texts that Claude Code adds to a conversation. A line is a step kind and a prefix
+// (observed with 2.1.197 and 2.1.329). The first prefix that matches applies.
 //
 //go:embed text_prefixes.txt
 var claudeCodeTextPrefixes string
@@ -183,7 +183,7 @@ const (
 	sortRankOfContextTextAboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// claudeCodeContextPartPrefixes returns prefixes of texts that Claude Code adds to prompts. A block may have several.
+// claudeCodeContextPartPrefixes returns prefixes of texts that Claude Code adds to prompts. One block may contain several such texts.
 func claudeCodeContextPartPrefixes() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",

@@ -67,9 +67,9 @@ func (g *MessageGroup) mergeMessage(m *Message) {
 	}
 }
 
-// separateSkillTextsFromPrompts decides which texts next to tool results are prompts. From Claude Code, the first texts are the
-// texts of loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had
-// ended, so the results before them are marked as closed. From other clients, all texts belong to the results.
+// separateSkillTextsFromPrompts decides which texts next to tool results are prompts. From Claude Code, the first texts are the texts of
+// loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had ended, so the results before
+// them are marked as those of an ended turn. From other clients, all texts belong to the results.
 func (g *MessageGroup) separateSkillTextsFromPrompts(client *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countSuccessfulSkillCalls()
@@ -97,7 +97,8 @@ func (g *MessageGroup) separateSkillTextsFromPrompts(client *Client) {
 	g.Steps = steps
 }
 
-// markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as those of an ended turn. Only added prompts may follow them.
+// markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as those of an ended turn. Only prompts that were typed while
+// the model worked may follow them.
 func markTrailingResultsAsOfEndedTurn(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
@@ -123,9 +124,9 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 	return n
 }
 
-// resolveDependentSteps changes steps whose meaning depends on other steps of the group. For example, an
-// interruption ends the turn of all results, and a notice next to results is removed. If isLastGroupOfHistory is true
-// and none of the steps then needs an answer, it adds a prompt.
+// resolveDependentSteps changes steps whose meaning depends on other steps of the group. For example, after an interruption all results
+// count as those of an ended turn, and a notice next to results is removed. If isLastGroupOfHistory is true and none of the steps then
+// needs an answer, it adds a prompt.
 func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
 	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {

@@ -68,8 +68,8 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// ConvertFromOlderFormat replaces the content of the index of a file in an older format by the result of convertRoot.
-// parsedTree is the file as decoded by the parser of its format. It may be nil only if FirstPossibleProblem returns nil.
+// ConvertFromOlderFormat replaces the content of an index, whose file is in an older format, by the result of convertRoot. parsedTree is
+// the file as decoded by the parser of its format. It may be nil only if FirstPossibleProblem returns nil.
 func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
 	if parsedTree != nil {
 		ix.root = newValueFromDecoded(parsedTree, ix.root)
@@ -286,7 +286,7 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 	return items, ok
 }
 
-// scanElements reads the elements of an array or object, from the opening bracket up to the closing bracket end.
+// scanElements reads the elements of an array or object, from the opening bracket to the closing bracket, which is the byte end.
 func (s *jsonScanner) scanElements(end byte, scanElement func() bool) bool {
 	if s.depth >= maxNestingDepth {
 		return s.recordProblemAndReturnFalse(s.pos, "objects and arrays are nested too deeply")

@@ -1,6 +1,6 @@
-// Package earlysignal receives signals from the start of the program, while its other packages are initialised. A
-// process that was started with SIGINT ignored, as shells start background processes, would otherwise lose signals
-// until a handler is registered. Only package main imports it, because importing it changes the effect of signals.
+// Package earlysignal receives signals from the start of the program, while its other packages are initialised. A process that was started
+// with SIGINT ignored (shells do this to background processes) would otherwise lose signals until a handler is registered. Only package
+// main imports it, because importing it changes the effect of signals.
 package earlysignal
 
 import (

@@ -22,11 +22,11 @@ type Access struct {
 	// browser may instead send it as ?token= once, and then in a cookie.
 	Token      string
 	CookieName string // name of the cookie that stores the token; empty means no cookie
-	// TokenHeader is another header that may contain the token, for clients that send their own key; empty means none.
+	// TokenHeader is another header that may contain the token, because some clients send a key there; empty means none.
 	TokenHeader string
 	// TokenCheckDelegated means that Guard does not check the token. The handler requires the token where it is needed.
 	TokenCheckDelegated bool
-	// OwnOriginOnly refuses pages of all other origins, including other servers on this machine, except Origins.
+	// OwnOriginOnly refuses pages of all other origins that are not in Origins, even of other servers on this machine.
 	OwnOriginOnly bool
 	Origins       []string // further origins whose pages are allowed, each as scheme://host:port; the port may be *
 }
@@ -64,10 +64,9 @@ func isLoopbackHostPort(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes a request to next if a allows it, regardless of the path. A request without the required token gets 401.
-// A request gets 403 if its Host header does not name this machine (DNS rebinding), or if it comes from a page whose
-// origin is not allowed. A request without an Origin header usually comes from a program and is allowed; with
-// OwnOriginOnly, its Sec-Fetch-Site header is also checked.
+// Guard passes a request to next if a allows it, regardless of the path. A request without the required token gets 401. A request gets
+// 403 if its Host header does not name this machine (DNS rebinding), or if it comes from a page whose origin is not allowed. A request
+// without an Origin header usually comes from a program and is allowed; with OwnOriginOnly, its Sec-Fetch-Site header is also checked.
 func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
 type accessGuard struct {

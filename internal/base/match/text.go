@@ -119,7 +119,7 @@ func (c containsMatcher) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quoteShortened(hide.Hide(string(c))))
 }
 
-// All matches texts that all parts match. The captures are those of the first part with named groups, else of parts[0].
+// All returns a pattern for the texts that all parts match. The captures are those of the first part with named groups, else of parts[0].
 func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern
@@ -172,7 +172,7 @@ func (a anyOfMatcher) explain(s string, hide Redactor) string {
 	return strings.Join(reasons, " and ")
 }
 
-// Not matches texts that part does not match.
+// Not returns a pattern for the texts that part does not match.
 func Not(part Pattern) Pattern { return Pattern{notMatcher{part}} }
 
 type notMatcher struct{ part Pattern }

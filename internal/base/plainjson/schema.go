@@ -14,7 +14,7 @@ import (
 // Schema is a JSON Schema, limited to the keywords listed here. A schema without keywords accepts every value. Defects are
 // described in the words and in the JSON format of zod, the library with which the real CLI checks values.
 type Schema struct {
-	// Type is a JSON type, "integer", or "record": an object whose keys are not known. Items is the schema of its values.
+	// Type is a JSON type or "integer" or "record". A record is an object whose keys are not known; Items is the schema of its values.
 	Type             string           `json:"type"`
 	Ref              string           `json:"$ref"` // name of a schema of the same [SchemaLibrary]
 	AnyOf            []*Schema        `json:"anyOf"`

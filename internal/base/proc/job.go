@@ -66,8 +66,8 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 // Done is closed when the command has exited. Processes that it started may still run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// TerminateAndWait stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they
-// have exited. If the command has already exited, Stop does not wait 500 ms. Stop may be called while WaitExit runs.
+// TerminateAndWait stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when they have
+// exited. If the command has already exited, TerminateAndWait does not wait 500 ms. It may be called while WaitExit runs.
 func (j *Job) TerminateAndWait() {
 	j.mu.Lock()
 	j.stopped = true
@@ -101,8 +101,8 @@ func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bo
 	return exitOf(j.cmd.ProcessState), noteFDText, hasRunningDescendants
 }
 
-// ReleaseIfAllEnded reports whether all background processes of the command have exited, and then releases the job:
-// nothing is left to stop, and Stop must not be called. It may be called only after [Job.WaitExit].
+// ReleaseIfAllEnded reports whether all background processes of the command have exited, and then releases the job: nothing is left to
+// stop, and [Job.TerminateAndWait] must not be called. It may be called only after [Job.WaitExit].
 func (j *Job) ReleaseIfAllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

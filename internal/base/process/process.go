@@ -47,8 +47,8 @@ type System struct {
 	Lifetime Lifetime
 }
 
-// NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the
-// process, because SIGPIPE is handled. It is not ignored, because child processes would inherit an ignored signal.
+// NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the process, because
+// SIGPIPE is handled. SIGPIPE is not ignored, because child processes would inherit an ignored signal.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logWriterDroppingUnsolicitedHTTPResponses{os.Stderr})
@@ -255,9 +255,9 @@ const (
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadPipedStdin returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a
-// terminal, and with a warning if it stays silent for too long. An input that is too large is an error. After a silence,
-// a goroutine stays blocked in Read until the pipe is closed or the process exits.
+// ReadPipedStdin returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal.
+// If the pipe stays silent for too long, it prints a warning and returns "". An input that is too large is an error. After a silence, a
+// goroutine stays blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadPipedStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil

@@ -57,14 +57,14 @@ func stopAndDrainSignals(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarlySignals returns a copy of s whose first handler of SIGINT also receives the signals that are queued in early.
+// WithEarlySignals returns a copy of s whose first handler of SIGINT also receives the signals in the channel early.
 func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	out := *s
 	out.Lifetime = currentProcessSignalsAndParent{early}
 	return &out
 }
 
-// RedeliverSignals sends the signals queued in early to this process again. They now have their default effect.
+// RedeliverSignals sends the signals in the channel early to this process again. They now have their default effect.
 func RedeliverSignals(early chan os.Signal) {
 	for _, sig := range stopAndDrainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
@@ -145,8 +145,8 @@ func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatc
 // StopAndCancelContext stops the relaying and cancels the context of [System.WatchSignals].
 func (w *SignalWatcher) StopAndCancelContext() { w.stop() }
 
-// CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run. The returned function reports whether
-// that has happened. After the returned function is called, every SIGINT ends the run again.
+// CancelOnInterrupt arranges that the next SIGINT calls cancel and does not end the run. The returned function reports whether that has
+// happened. After the returned function is called, every SIGINT ends the run again.
 func (w *SignalWatcher) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
 	w.interrupt.Store(&cancel)
 	return func() bool { return w.interrupt.Swap(nil) == nil }

@@ -13,9 +13,9 @@ var (
 	untraceablePositionalsPattern = LazyRegexp(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
-// PassesUnclearScriptToShell reports whether the command passes a script to a shell that the real
-// CLI cannot follow (observed with 2.1.330): the script refers to one of the variables, even within
-// quotes, or it uses its arguments in an unclear way, for example after shift.
+// PassesUnclearScriptToShell reports whether the command passes to a shell a script that the real CLI cannot follow (observed with
+// 2.1.330): the script refers to one of the variables, even within quotes, or it uses its arguments in an unclear way, for example after
+// shift.
 func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	inner := c.Innermost()
 	i := indexOfShellScriptArgument(inner.Args)

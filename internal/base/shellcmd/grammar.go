@@ -132,7 +132,7 @@ var programs = sync.OnceValue(func() (t programTable) {
 // commands that need no permission to read files.
 func ReadingPhrase(commandName string) string { return programs().ReadingPhrases[commandName] }
 
-// grammarOf returns the options with which the program name changes nothing; ok is false if no such options are known.
+// grammarOf returns the options with which the program called name changes nothing; ok is false if no such options are known.
 func grammarOf(name string) (g readOnlyOptionGrammar, ok bool) {
 	switch name {
 	case "egrep", "fgrep":

@@ -274,9 +274,8 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 	return isInside, false
 }
 
-// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to the right side of a list operator
-// such as &&. In nodePath, each node contains the next. The parser reads f() { …; } && b as one function, but b is not
-// part of the function.
+// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to the right side of a list operator such as &&. In
+// nodePath, each node contains the next. The parser reads f() { …; } && b as one function, but b is not part of the function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
 		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {
@@ -344,7 +343,8 @@ func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
 	r.values[assignment.Name.Value] = value
 }
 
-// directoryExpressionPattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
+// directoryExpressionPattern matches the working directory, and directories that are derived from it or from a variable (observed with
+// 2.1.330).
 var directoryExpressionPattern = LazyRegexp(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
 // rootIfVariableEmptyPattern matches a value that is the root or a system directory if the variable in it is empty.

@@ -89,9 +89,9 @@ func parseStatements(text string) (stmts []*syntax.Stmt, firstSyntaxError error)
 	return stmts, firstSyntaxError
 }
 
-// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words are coproc, and time before
-// a compound command other than a subshell. The parser of the real CLI treats these words as names of commands (observed with
-// 2.1.330). In stmts, hideReservedWord restores the words that an earlier call has hidden.
+// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words are "coproc", and "time" before a
+// compound command other than a subshell. The parser of the real CLI treats these words as names of commands (observed with 2.1.330). In
+// stmts, hideReservedWord restores the words that an earlier call has hidden.
 func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {

@@ -63,8 +63,8 @@ func needsPermissionDueToWrappers(wrappers []string, program string) bool {
 		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, program))
 }
 
-// withHomeVariableAndTildeExpanded returns the command with the home directory in place of $HOME and ~, in words without other
-// expansions and globs.
+// withHomeVariableAndTildeExpanded returns the command with the home directory in place of $HOME and ~, but only in words that contain no
+// other expansion and no glob.
 func (c Command) withHomeVariableAndTildeExpanded() Command {
 	c.Args, c.Words = slices.Clone(c.Args), slices.Clone(c.Words)
 	name := c.Args[0]

@@ -351,8 +351,8 @@ func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, 
 	return assignment.Name.Value
 }
 
-// runsCommandOtherThanDeclaration reports whether a statement runs a command, which an assignment does not. It returns false
-// for a list with &&, a condition and a declaration, because their parts are examined separately.
+// runsCommandOtherThanDeclaration reports whether a statement runs a command, which an assignment does not. It returns false for a
+// condition, for a declaration and for a list with &&, because their parts are examined separately.
 func runsCommandOtherThanDeclaration(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:

@@ -75,7 +75,7 @@ func (s Script) IsAnalysedByRealCLI() bool {
 	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleQuotedHashLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
-// IsNotFullyAnalysedByRealCLI reports whether the real CLI does not analyse the script or the command completely.
+// IsNotFullyAnalysedByRealCLI reports whether the real CLI leaves some part of the script or of the command unanalysed.
 func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
 	return !s.IsAnalysedByRealCLI() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
@@ -160,10 +160,10 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// FindUnquotedRmOrRmdir finds rm or rmdir among the words of the command. It returns the program's name in lower case
-// and without its directory, and the command from this word on. Like the real CLI (observed with 2.1.330), it skips
-// unquoted wrappers with their options, numbers and assignments, and expansions. Any word after an option may be its
-// value. programName is empty if neither program is found, or if the program or a wrapper is quoted.
+// FindUnquotedRmOrRmdir finds rm or rmdir among the words of the command. It returns the program's name in lower case and without its
+// directory, and the command from this word on. Like the real CLI (observed with 2.1.330), it skips expansions, and unquoted wrappers
+// together with their options, numbers and assignments. Any word after an option may be its value. programName is empty if neither program
+// is found, or if the program or a wrapper is quoted.
 func (c Command) FindUnquotedRmOrRmdir() (programName string, removalCommand Command) {
 	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
 	reached[0] = true

@@ -22,8 +22,8 @@ import (
 // Options specify where to find agents, commands, skills, styles and plugins. The zero value finds only the built-in ones.
 type Options struct {
 	UserDir string // the state directory; empty means none
-	// ProjectDirs are the .claude directories of the project, the nearest one first. If the last one lacks a folder, that of
-	// MainWorktreeDir is read instead, the .claude directory of the main git worktree; empty means none.
+	// ProjectDirs are the .claude directories of the project, the nearest one first. If the last one lacks a folder, it is read from
+	// MainWorktreeDir, which is the .claude directory of the main git worktree (empty means none).
 	ProjectDirs     []string
 	MainWorktreeDir string
 	AddedDirs       []string // absolute paths of other directories; only the skills in their .claude directories are used
@@ -192,8 +192,7 @@ func (k Command) LineInModelContext() string {
 	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
-// IsListedForModel reports whether the context of the model lists the command. A
-// plugin's command needs a description for this.
+// IsListedForModel reports whether the context of the model lists the command. A plugin's command needs a description for this.
 func (k Command) IsListedForModel() bool {
 	return !k.HiddenFromModel && (k.HasDescription || k.Source != pluginSource)
 }
@@ -279,7 +278,8 @@ type loader struct {
 // customizationFolders are the folders of a .claude or plugin directory that [loader.readFolder] reads.
 var customizationFolders = [...]string{"agents", "commands", "skills", "output-styles"}
 
-// readFilesOfUserAndProject reads the nearest directory first, but last if its files replace earlier ones of the same name.
+// readFilesOfUserAndProject reads the nearest directory first, but last for agents and output styles, because later ones replace earlier
+// ones of the same name.
 func (l *loader) readFilesOfUserAndProject(o Options) {
 	for _, folder := range customizationFolders {
 		if o.UserDir != "" {

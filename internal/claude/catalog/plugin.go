@@ -40,8 +40,7 @@ type pluginManifest struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the
-// catalog does not use.
+// AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the catalog does not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +86,8 @@ func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	}
 }
 
-// KnownMarketplacesFile is the file of the marketplaces by name, in the directory of [Options.Marketplaces]. MarketplaceManifestFile
-// lists the plugins of a marketplace; it is relative to the directory of the marketplace.
+// KnownMarketplacesFile is the file in the directory [Options.Marketplaces] that lists the known marketplaces by name.
+// MarketplaceManifestFile lists the plugins of a marketplace; it is relative to the directory of the marketplace.
 const (
 	KnownMarketplacesFile   = "known_marketplaces.json"
 	MarketplaceManifestFile = ".claude-plugin/marketplace.json"
@@ -112,8 +111,8 @@ func NewKnownMarketplace(dir string, updated time.Time) json.RawMessage {
 	return json.RawMessage(plainjson.MarshalString(KnownMarketplace{MarketplaceSource{"directory", dir}, dir, updated.UTC().Format("2006-01-02T15:04:05.000Z")}))
 }
 
-// SaveNewMarketplaces adds marketplaces to the file of known marketplaces in marketplacesDir, unless they are known or not in their
-// directories. The real CLI does this in the background: it has no effect on the plugins of this session. It ignores errors.
+// SaveNewMarketplaces adds marketplaces to the file of known marketplaces in marketplacesDir, unless they are already known or their
+// directories contain no manifest. The real CLI does this in the background, so this session's plugins stay the same. Errors are ignored.
 func SaveNewMarketplaces(marketplacesDir string, dirByName map[string]string, now time.Time) {
 	file := filepath.Join(marketplacesDir, KnownMarketplacesFile)
 	known, err := plainjson.ReadFileOrEmpty(file)

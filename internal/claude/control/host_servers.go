@@ -19,7 +19,7 @@ type Handshake struct {
 type hostMCPServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
-	// Until released is closed, messages to servers that are not connected must wait; nil means that no message waits.
+	// Until messagesReleased is closed, messages to servers that are not connected must wait; nil means that no message waits.
 	messagesReleased chan struct{}
 	isConnected      func(server string) bool
 }

@@ -93,7 +93,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// unparsableLineError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
+// unparsableLineError returns the error for a line that is not a frame. jsErrorName is a JavaScript error such as SyntaxError.
 func unparsableLineError(line []byte, jsErrorName string) error {
 	return invalidStdinLineErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), jsErrorName)
 }

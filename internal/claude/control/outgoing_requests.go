@@ -122,7 +122,8 @@ func (qs *outgoingRequests) withdrawAbandonedAndElicitations() {
 	}
 }
 
-// deliverResponse gives a response to its request. It echoes the frame with Options.Replay. It drops other responses.
+// deliverResponse gives a response to its request, and echoes its frame if Options.Replay is set. Without a waiting request, it drops the
+// response.
 func (qs *outgoingRequests) deliverResponse(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`

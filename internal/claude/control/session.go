@@ -78,8 +78,8 @@ type BackgroundWork interface {
 	BackgroundState() (busy, anotherTurnFollows bool)
 	// AsyncHookFrameAdded signals that an asynchronous hook has an event, which StreamBackgroundEvents writes.
 	AsyncHookFrameAdded() <-chan struct{}
-	// StreamBackgroundEvents writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
-	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
+	// StreamBackgroundEvents writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn, when no
+	// work is left, or when the context until is cancelled. Cancelling ctx also cancels until.
 	StreamBackgroundEvents(ctx, until context.Context) error
 	// TakePromptAboutBackgroundWork returns the prompt of a turn that background work needs, or false if it needs none.
 	TakePromptAboutBackgroundWork() (protocol.UserMessage, bool)

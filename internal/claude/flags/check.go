@@ -89,7 +89,8 @@ func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// refuseFlagsOfOtherPrograms refuses flags that need another program or machine: with -p as the real CLI does, otherwise as not simulated.
+// refuseFlagsOfOtherPrograms refuses flags that need another program or machine. With -p, the error is that of the real CLI; otherwise it
+// says that the flag is not simulated.
 func refuseFlagsOfOtherPrograms(_ *process.System, f *Flags) error {
 	for _, refused := range []struct{ flag, messageWithPrint string }{
 		{"bg", "--bg and --print conflict: drop --print, and give the prompt as an argument: `claude --bg '<task>'`."},

@@ -121,8 +121,8 @@ func readServerHandshakes(in controlRequest, serverNames []string, isConnected f
 // StopBackgroundAgents stops the background agents.
 func (h *hostedSession) StopBackgroundAgents() { h.session.Tasks().StopBackgroundAgents() }
 
-// Initialize applies the host's settings. A repeated or late request changes only hooks, title and servers, and can
-// switch on the texts of agents.
+// Initialize applies the host's settings. A repeated or late request changes only hooks, title and servers, and can make the texts of
+// agents visible.
 func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (InitializeAnswer, error) {
 	var frames []protocol.Event
 	if in.RepeatedOrLate {

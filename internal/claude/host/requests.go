@@ -82,7 +82,7 @@ type settingsUpdater interface {
 	// ApplySettings overrides settings of --settings, key by key; null removes a key. If a setting is invalid,
 	// ApplySettings changes nothing and returns the names of the invalid settings.
 	ApplySettings(settings map[string]json.RawMessage) (invalidKeys []string)
-	// SetThinkingBudget sets the tokens for thinking of models with a budget; nil means the largest budget.
+	// SetThinkingBudget sets the number of thinking tokens for models with a budget; nil means the largest budget.
 	SetThinkingBudget(tokens *int)
 	// RecordModelChange records a change of the model in the transcript.
 	RecordModelChange(arguments string, output protocol.User)

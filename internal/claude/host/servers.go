@@ -73,7 +73,8 @@ func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (con
 	return control.Answer{Payload: answerWithKey{"mcpServers", list}}, nil
 }
 
-// serverStatusForHost describes a server. detailed adds the keys of [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
+// serverStatusForHost describes a server. withTransportAndErrorCode adds the keys of
+// [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
 func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}

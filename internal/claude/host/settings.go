@@ -393,7 +393,7 @@ func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel
 	r.conn.WriteEvent(&output)
 }
 
-// handleSetThinking sets the thinking budget; null means the largest one. It only validates the display mode.
+// handleSetThinking sets the thinking budget; null means the largest one. The display mode is validated, but has no effect.
 func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	whole := true
 	var budget *int

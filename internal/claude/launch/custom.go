@@ -61,9 +61,8 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	return r.applySessionAgent()
 }
 
-// dotClaudeDirsUpToRepositoryOrHome returns the .claude directories of dir and its parents, the nearest one first (observed with
-// 2.1.330). The last one is that of the repository's top or of the directory below home. In a linked git worktree, main is that
-// of the main worktree.
+// dotClaudeDirsUpToRepositoryOrHome returns the .claude directories of dir and its parents, the nearest one first (observed with 2.1.330).
+// The list ends at the repository's top or just below home. In a linked git worktree, main is the .claude directory of the main worktree.
 func dotClaudeDirsUpToRepositoryOrHome(dir, home string) (dirs []string, main string) {
 	top := gitworktree.NearestDirectoryWithDotGit(dir)
 	for ; dir != home; dir = filepath.Dir(dir) {
@@ -118,8 +117,8 @@ func (r *planResolver) applySessionAgent() error {
 	return nil
 }
 
-// WithHostAgents adds the agents of a host to the catalog and returns the plan for them: the session's agent may be one of them. If
-// one of them is invalid, it adds none.
+// WithHostAgents adds the agents of a host to the catalog and returns the plan for the session's agent, which may be one of them. If one
+// is invalid, it adds none.
 func (p *Plan) WithHostAgents(raw json.RawMessage) (Plan, error) {
 	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
 		return *p, errors.New("agents: " + problems[0])

@@ -162,7 +162,7 @@ func apiGatewayHost(sys *process.System) string {
 	return u.Host
 }
 
-// ModelNameAfterOverrides resolves an alias to the model that the environment defines for it. Empty means the default model.
+// ModelNameAfterOverrides resolves an alias to the model that the environment defines for it. An empty name means the default model.
 func (a Aliases) ModelNameAfterOverrides(name string) string {
 	if name == "" || name == "default" {
 		return cmp.Or(a.Default, claudecode.DefaultModel)

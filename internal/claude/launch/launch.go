@@ -20,9 +20,9 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Resolve computes the plan of a run from its flags, environment, settings and scenario. If it fails, it also returns the
-// incomplete plan: if this contains a clock, the caller can report the error as an event. Errors and warnings have the texts of
-// the real CLI, except those that it does not have. Warnings are written to stderr.
+// Resolve computes the plan of a run from its flags, environment, settings and scenario. If it fails, it also returns the incomplete plan:
+// if this contains a clock, the caller can report the error as an event. Errors and warnings that the real CLI also has are in its words.
+// Warnings are written to stderr.
 //
 // A command that runs no session passes nil flags. Its plan has only directories, settings and options for MCP servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {

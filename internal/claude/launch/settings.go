@@ -62,7 +62,7 @@ func mainWorktreeOf(dir, home string) string {
 	return top
 }
 
-// readSettingsAndApplyEnvironment reads the settings and applies the environment that they set. With it, it determines the
+// readSettingsAndApplyEnvironment reads the settings and applies the environment that they set. From this environment, it determines the
 // home and temporary directories, the identity of the run, the environment of programs and the options for MCP servers.
 func (r *planResolver) readSettingsAndApplyEnvironment() error {
 	o := r.settingsOptions()
@@ -452,7 +452,7 @@ func isKnownTool(rule string) bool {
 // SandboxError means that the settings require a sandbox for commands, and that this machine lacks programs for it.
 type SandboxError struct{ reason string }
 
-// Error returns the error of the result.
+// Error returns the error text in the result event.
 func (e *SandboxError) Error() string {
 	return "Sandbox required but unavailable: " + e.reason + ". Set sandbox.failIfUnavailable=false to allow unsandboxed execution."
 }

@@ -16,7 +16,7 @@ type changedFile struct {
 	Reread   rereadEntry `json:"rereadEntry"`
 }
 
-// rereadEntry describes the content of a changed file that the session read after the change.
+// rereadEntry describes the new content of a changed file, which the session has read again.
 type rereadEntry struct {
 	Timestamp int64  `json:"timestamp"` // time of the change, in Unix milliseconds
 	Hash      string `json:"contentHash"`

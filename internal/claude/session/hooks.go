@@ -109,8 +109,8 @@ func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.
 	return h.Run(ctx, hook.Input{Base: base, Event: in})
 }
 
-// answerElicitation answers a server's question to the user. Elicitation hooks come first. The next answer is that of the scenario
-// or of the host, which ElicitationResult hooks can replace.
+// answerElicitation answers a server's question to the user. Elicitation hooks may answer first. Otherwise the scenario or the host
+// answers, and ElicitationResult hooks can replace this answer.
 func (h *sessionHooks) answerElicitation(ctx context.Context, q mcp.ElicitRequest, user serverRequestAnswerer) mcp.ElicitAnswer {
 	asked := protocol.ElicitationHook{Server: q.Server, Message: q.Message, Mode: q.Mode, URL: q.URL, ID: q.ID, Schema: q.Schema}
 	if byHook := answerOfElicitationHooks(h.outcome(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {

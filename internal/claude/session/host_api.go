@@ -117,8 +117,7 @@ func RunInitialHooks(ctx context.Context, s *Session) {
 	simulator.RunInitialHooks(ctx, s.conversation.simulator)
 }
 
-// TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no
-// turn is needed.
+// TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no turn is needed.
 func (s *Session) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
 	return s.conversation.simulator.NextNotice()
 }
@@ -250,8 +249,8 @@ func RecordQueueChange(s *Session, operation, text string) {
 	RecordBeforeNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// WriteDelayedTranscriptChanges makes the changes of the transcript that wait for the end of a
-// turn; see [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
+// WriteDelayedTranscriptChanges writes the changes to the transcript that were waiting for the end of a turn; see
+// [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
 func WriteDelayedTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
 // CommandRecord describes a command that the terminal has run.

@@ -71,8 +71,8 @@ func (v *toolInventory) offeredBuiltinTools(hasResources bool) []string {
 	return builtinToolsInInitOrder(v.builtinListingOptions(hasResources))
 }
 
-// initEventBuiltinTools returns the built-in tools that init lists. Tools that the session's agent
-// must not use are left out. Unlike a deny rule for Bash, this does not add Glob and Grep.
+// initEventBuiltinTools returns the built-in tools that init lists. Tools that the session's agent must not use are left out. A deny rule
+// for Bash adds Glob and Grep; leaving out Bash in this way does not.
 func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	o := v.builtinListingOptions(hasResources)
 	all := builtinToolsInInitOrder(o)
@@ -314,7 +314,7 @@ type fileAccess struct {
 	tools *toolInventory
 }
 
-// IsChangeableUnread reports whether a file may be read without asking and the model need not read it before a change.
+// IsChangeableUnread reports whether the model can change a file without reading it first, and may read it without asking.
 func (a fileAccess) IsChangeableUnread(path string, agent *protocol.AgentRef) bool {
 	model := claudecode.ResolveModel(a.tools.state.Model())
 	if agent != nil {

@@ -46,8 +46,8 @@ func (t *toolbox) setOrClearUnsentSchema(call protocol.ToolUse, def protocol.Too
 	}
 }
 
-// runCallAndRecordLoadedTools runs a call and records the schemas that the model then has: those that ToolSearch finds,
-// and that in the error of an MCP call. If the model already had the latter, it is removed from the error.
+// runCallAndRecordLoadedTools runs a call and records the schemas that the model then has: those that ToolSearch finds, and the one in the
+// error of an MCP call. If the model already had this one, it is removed from the error.
 func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
 	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {

@@ -175,8 +175,8 @@ func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
 	}
 }
 
-// journalUnmetResultsAndUnplayedStep records in the journal the expectations about tool results that were missed since its
-// last call. Unless the turn was stopped, it also records the next step that was not played.
+// journalUnmetResultsAndUnplayedStep records in the journal which expectations about tool results were missed since its last call. Unless
+// the turn was stopped, it also records the next step that was not played.
 func (r *recorder) journalUnmetResultsAndUnplayedStep(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -289,7 +289,7 @@ func (r *recorder) stopTelemetryAndCloseLogs() {
 	}
 }
 
-// WarnUnlessRunAsClaude writes a warning that the real CLI does not have, except under the name claude (spec: cli-observed 1).
+// WarnUnlessRunAsClaude writes a warning that the real CLI does not have. Under the name claude, it writes nothing (spec: cli-observed 1).
 func (r *recorder) WarnUnlessRunAsClaude(text string) {
 	if !r.noHints {
 		r.WarnOnStderr(text)

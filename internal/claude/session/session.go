@@ -237,7 +237,7 @@ func (c *conversation) runTranscriptChanges(changes *[]func()) {
 	}
 }
 
-// queueFlushingTranscript is a transcript that makes the changes queued by [RecordBeforeNextEvent] before it records an event.
+// queueFlushingTranscript is a transcript that, before it records an event, applies the changes queued by [RecordBeforeNextEvent].
 type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation

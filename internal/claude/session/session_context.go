@@ -365,8 +365,8 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	return now
 }
 
-// setThinking sets the parameters of a request that are about thinking. A model that must not think is asked with the default
-// temperature, if it could think with a budget.
+// setThinking sets the parameters of a request that are about thinking. If a model that can think with a budget must not think, the
+// request sets the default temperature.
 func setThinking(p *protocol.RequestParams, allowed claudecode.Thinking, model claudecode.ModelFacts, showUpdates bool) {
 	t := &protocol.RequestThinking{Type: allowed.Mode(model), Display: "omitted"}
 	switch t.Type {

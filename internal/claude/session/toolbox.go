@@ -241,8 +241,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	}
 }
 
-// sendToolsToGates sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger
-// cannot be reached.
+// sendToolsToGates sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger cannot be reached.
 func (g breakpointGates) sendToolsToGates(ctx context.Context, tools executor.Executor) error {
 	all := g.scenarioThenDebuggerGates()
 	if len(all) == 0 {

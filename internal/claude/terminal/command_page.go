@@ -174,7 +174,8 @@ func (t *Terminal) switchModel(commandLine, name string, save bool) {
 	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: text})
 }
 
-// showHeader takes the header from a captured page, which may show another model. The logo moves: some pages do not show it.
+// showHeader takes the header from a captured page, if possible one with the logo (it moves, so some pages lack it), and replaces the
+// model.
 func (t *Terminal) showHeader() {
 	s, model := &t.console.screen, modelNameForHeader(t.player.session.Model())
 	if s.header = s.labels.pages.headerRowsOfStartPage(map[string]string{"version": t.plan.Version, "dir": t.plan.CWD, "logo": ""}); s.header == nil {

@@ -172,8 +172,8 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// moveSelection selects the option before or after the selected one. Most lists wrap around. In permission, plan and
-// question dialogs and check lists, Down stays on the last option, and Up on the first selects the last that scrolls.
+// moveSelection selects the option before or after the selected one. Most lists wrap around. In permission, plan and question dialogs and
+// check lists, Down stays on the last option, and Up on the first option selects the last option that scrolls.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {

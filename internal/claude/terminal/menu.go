@@ -129,9 +129,8 @@ func (m *commandMenu) handleKey(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-// rows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more
-// commands, but only one row of the commands that are not selected, and the number of hidden commands. inlineScreenRows is 0
-// for the other renderer.
+// rows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more commands, each
+// in one row unless it is selected, and the number of hidden commands. inlineScreenRows is 0 for the other renderer.
 func (m *commandMenu) rows(l *screenLabels, cols, inlineScreenRows int) []string {
 	const fewest, nameColumns, rightMargin = 5, 28, 2
 	most := max(fewest, inlineScreenRows/2-1)

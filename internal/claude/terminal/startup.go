@@ -46,8 +46,8 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 // RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json, and
 // bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrStartDeclined] if the user declined.
 //
-// Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
-// bypassed permissions. For trust, the scenario can override this. If changed is true, the plan must be resolved again.
+// Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and bypassed permissions.
+// For trust, the scenario can override this. If filesChanged is true, the plan must be resolved again.
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (filesChanged bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before

@@ -31,8 +31,7 @@ func textWidth(text string) int {
 	return n
 }
 
-// withoutControlCharacters replaces tabs with spaces and removes other control characters except line breaks, to
-// protect the terminal.
+// withoutControlCharacters replaces tabs with spaces and removes other control characters except line breaks, to protect the terminal.
 func withoutControlCharacters(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
-// marketplace is the file of a marketplace that is a local directory.
+// marketplace is the content of the file that describes a marketplace in a local directory.
 type marketplace struct {
 	Name        string          `json:"name"`
 	Owner       json.RawMessage `json:"owner"`
@@ -158,7 +158,7 @@ func (c *command) listMarketplaces() error {
 // builtinMarketplace is the name of the vendor's own marketplace, which is always configured. It needs a network.
 const builtinMarketplace = "anthropic-plugin-directory"
 
-// refreshMarketplaceTimestamps reads marketplaces again; an empty name means all of them.
+// refreshMarketplaceTimestamps sets the update time of a marketplace to now; an empty name means all of them.
 func (c *command) refreshMarketplaceTimestamps(name string) error {
 	known, err := c.readObject(marketplacesFile)
 	if err != nil {

@@ -126,7 +126,8 @@ func (c *command) printUsageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// withScope returns a command that first checks --scope. suffix ends the list of scopes in the error; ", managed" also allows that scope.
+// withScope returns a command that first checks --scope. suffix ends the list of scopes in the error. With the suffix ", managed", the
+// scope managed is also valid.
 func withScope(suffix string, run func(c *command, operand string) error) func(c *command, operand string) error {
 	return func(c *command, operand string) error {
 		if c.scope != "" && !slices.Contains(scopes(), c.scope) && (suffix != ", managed" || c.scope != "managed") {

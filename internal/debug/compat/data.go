@@ -108,7 +108,7 @@ func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallValues) {
 	return &s
 }
 
-// MarshalJSON also writes empty lists and objects.
+// MarshalJSON does not omit empty lists and objects.
 func (d *CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
 	b := bare(*d)

@@ -37,7 +37,7 @@ type apiRoute struct {
 	// isForOlderClients is true for routes that older clients call from web pages, including pages of other allowed origins.
 	isForOlderClients bool
 	answer            func(a *restAPI, r *http.Request) (any, error)
-	// stream handles the request instead of answer, if set.
+	// stream, if set, handles the request; answer is then not used.
 	stream func(a *restAPI, w http.ResponseWriter, r *http.Request)
 }
 
@@ -85,7 +85,7 @@ func decodeAndReturnBody(r *http.Request, v any) (body json.RawMessage, err erro
 	return body, err
 }
 
-// clientErrorFromJSONError converts a JSON error to a client error, and returns other errors unchanged.
+// clientErrorFromJSONError converts an error in the JSON of a request to a [debug.Error], and returns other errors unchanged.
 func clientErrorFromJSONError(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}

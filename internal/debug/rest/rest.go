@@ -1,4 +1,5 @@
-// Package rest serves the hub over HTTP: the routes of the older debugger with stricter checks, its client, and newer routes.
+// Package rest serves the hub over HTTP: the routes of the older debugger, with stricter checks, and newer routes. It also contains a
+// [Client].
 //
 // A refused request changes nothing and is answered with a JSON object that contains an error code. The package keeps no state.
 package rest

@@ -127,7 +127,7 @@ func List(dir string) ([]State, error) {
 	return list, nil
 }
 
-// ExclusiveNameClaimsOfProcesses lets processes of a run claim names; one process gets each. It stores them as files in Dir.
+// ExclusiveNameClaimsOfProcesses lets processes of a run claim names; only one process gets each name. The claims are files in Dir.
 type ExclusiveNameClaimsOfProcesses struct {
 	Dir string // created at the first claim
 }

@@ -20,9 +20,9 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends the
-// parent process a descriptor over the socket linkFD and waits until the parent agrees. The parent uses it to watch
-// system calls. This function returns only on failure: nil if it has sent the error over the socket, else the error.
+// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends the parent process, over
+// the socket linkFD, a descriptor for watching system calls, and waits until the parent agrees. This function returns only on failure: nil
+// if it has sent the error over the socket, else the error.
 func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -272,8 +272,8 @@ func installSyscallFilter(watchConnections bool) (int, error) {
 	return fd, nil
 }
 
-// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs. This may
-// still fail, because an outer run may watch them already.
+// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs. Watching may still
+// fail, because an outer run may watch them already.
 func CanWatchSyscalls() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -65,8 +65,8 @@ type Breach struct {
 // BreachKind says in which way a command used, or tried to reach, a real claude or another address.
 type BreachKind int
 
-// The kinds of breaches: a real claude ran or sent a request; another program tried to reach a
-// vendor; any program tried to reach another address in a network without external connections.
+// The kinds of breaches: a real claude ran or sent a request; another program tried to reach a vendor; in a network without external
+// connections, any program tried to reach another address.
 const (
 	BreachRealClaude BreachKind = iota
 	BreachVendorAccess

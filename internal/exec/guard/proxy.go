@@ -20,7 +20,7 @@ type Proxy struct {
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream   *url.URL
 	RefusesAll bool // refuses every connection
-	// OwnFiles are the programs that the record of a blocked connection does not describe as a real claude.
+	// OwnFiles do not count as a real claude when a blocked connection is recorded.
 	OwnFiles ClaudelessFiles
 }
 

@@ -50,10 +50,10 @@ type syscallWatcher struct {
 	tasks               sync.WaitGroup
 }
 
-// StartWatching checks the system calls of a process that calls [ExecWithSyscallWatch]. Over link, it receives the
-// descriptor that reports the calls and the sockets of the process's own network namespace, if any. If an outer run
-// checks the calls, there is no descriptor. StartWatching then polls the processes, unless it expects a real claude.
-// The caller must call [Network.Close], which also closes link. If StartWatching fails, link is already closed.
+// StartWatching checks the system calls of a process that calls [ExecWithSyscallWatch]. Over link, it receives the descriptor that reports
+// the calls, and also the sockets of the process's own network namespace, if any. If an outer run checks the calls, there is no
+// descriptor. StartWatching then polls the processes, unless it expects a real claude. The caller must call [Network.Close], which also
+// closes link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newFakeNameServer()}}
 	files, err := n.w.receiveFiles()

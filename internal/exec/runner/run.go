@@ -210,7 +210,7 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude. It keeps any other word.
+// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude. It returns any other word unchanged.
 func claudePathVariableOfHost(hostOrVariable string) string {
 	switch hostOrVariable {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":

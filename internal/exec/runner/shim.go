@@ -153,7 +153,7 @@ func (s ClaudeSetup) windowsShimSettingsText() string {
 	return b.String()
 }
 
-// WindowsShimSettingsFileName is the file, next to a shim, with the settings of a shim that is a copy of this binary.
+// WindowsShimSettingsFileName is the file that holds the settings of a Windows shim, which is a copy of this binary in the same directory.
 const WindowsShimSettingsFileName = "claude.env"
 
 func copyExecutable(from, to string) error {
@@ -262,7 +262,7 @@ func writePackageManagerShimsProtectingClaude(shimDir, pathVariable string) erro
 	return errors.Join(errs...)
 }
 
-// packageManagerShimFormatIgnoringClaudeChanges is the text of the shims; %s is the real program.
+// packageManagerShimFormatIgnoringClaudeChanges is the script of a package manager's shim; %s is the real program.
 const packageManagerShimFormatIgnoringClaudeChanges = `#!/bin/sh
 # Made by claudeless: the claude of the machine stays as it is.
 global= changes= claude=

@@ -71,9 +71,9 @@ func (in *Input) recordProcessAndDetectRepeat(entry journal.Entry, alreadyReadPI
 	return alreadyReadPIDs[entry.PID]
 }
 
-// ReadFiles adds the lines of journals. It orders the lines of several journals by time, and reads a journal that is
-// given twice only once. It ignores findings of earlier verdicts. ReadFiles also loads the scenario that the runs are
-// checked against. If scenario is empty, each run is checked against the scenario that it used.
+// ReadFiles adds the lines of journals. It orders the lines of several journals by time, and reads each journal once, even if it is given
+// twice. It ignores findings of earlier verdicts. ReadFiles also loads the scenario that the runs are checked against. If scenario is
+// empty, each run is checked against the scenario that it used.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.readJournal(name); err != nil {

@@ -164,8 +164,8 @@ func (r *Report) SetUpErrorsAndUnmetExpectations() []Finding {
 	return found
 }
 
-// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the time now. A zero now
-// adds no time. Lines of a verdict always have a time, which distinguishes them from findings that processes write.
+// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the value of now, or no time if now is
+// zero. Lines of a verdict always have a time, which distinguishes them from findings that processes write.
 func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {
@@ -239,8 +239,8 @@ func (r *Report) Redacted(environ []string) (*Report, error) {
 	return out, nil
 }
 
-// findingsOfWrongAPIUsage returns C14 findings about wrong use of the Messages API: requests that the API itself refused, not the
-// scenario. They name no process, because the server does not know which process sent a request.
+// findingsOfWrongAPIUsage returns C14 findings about wrong use of the Messages API: requests that were refused by the API itself, not by
+// the scenario. They name no process, because the server does not know which process sent a request.
 func findingsOfWrongAPIUsage(journalEntries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}

@@ -33,8 +33,8 @@ func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journa
 	}
 }
 
-// addFindingsOfUncheckableMCPNotifications adds finding S20 for each expectation about notifications of an MCP server that
-// cannot be checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
+// addFindingsOfUncheckableMCPNotifications adds finding S20 for each uncheckable expectation about notifications of an MCP server. In a
+// run with a real claude, notifications are recorded only if exec started the server as a fixture.
 func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRunsOrRequests() {

@@ -88,7 +88,8 @@ func (b *sessionBuilder) ensureCurrentPrompt(at Place) *Prompt {
 	return b.Prompts[len(b.Prompts)-1]
 }
 
-// addBlocks adds the blocks of m to its message. agent identifies the sub-agent; empty means the main conversation.
+// addBlocks adds the blocks of m to the message with this id, or a new one. agentKey identifies the sub-agent; empty means the main
+// conversation.
 func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agentKey string) {
 	b.addIDs(m.ID)
 	key := agentKey + "\x00" + m.ID

@@ -71,7 +71,7 @@ func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
 	return r.set.mergedSessions()
 }
 
-// withAgentFiles adds the sub-agent files next to each transcript.
+// withAgentFiles returns the files and the sub-agent files that belong to each transcript.
 func withAgentFiles(files []string) []string {
 	var all []string
 	for _, name := range files {

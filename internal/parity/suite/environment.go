@@ -129,8 +129,8 @@ func (p *caseRunOfProgram) writeCaseFilesAndClaudeConfig() error {
 
 const dummyAPIKey = "dummy"
 
-// installPrograms writes the programs that are first on PATH. claude runs this binary. claudeless also runs it, and makes
-// fixtures record their traffic. record-hook is a hook that records its input and prints its argument.
+// installPrograms writes the programs that are first on PATH. `claude` and `claudeless` there both run p.Executable; `claudeless` also
+// makes fixtures record their traffic. record-hook is a hook that records its input and prints its argument.
 func (p *caseRunOfProgram) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Executable, "'", `'\''`) + "'"
 	protocol := ""

@@ -27,10 +27,10 @@ type Request struct {
 	Betas []string `json:"betas,omitempty"`
 	// Tools are the names of the offered tools.
 	Tools []string `json:"tools,omitempty"`
-	// Messages are the kinds of the parts of the history, in order: `prompt`, `added` (a prompt typed during a turn),
-	// `results`, `closed` (results whose turn ended before a request had them), `context`, `injected`, `retry` and `resumed`
-	// (texts of Claude Code that require a reply, another reply, or the rest of a reply), `notice` (of background work),
-	// `interrupt`, `summary` or `answer`.
+	// Messages are the kinds of the parts of the history, in order: `prompt`, `added` (a prompt typed during a turn), `results`, `closed`
+	// (results that were not sent in their turn, because it had ended), `context`, `injected`, `retry` and `resumed` (the last three:
+	// texts of Claude Code that require a reply, another reply, or the rest of a reply), `notice` (of background work), `interrupt`,
+	// `summary` or `answer`.
 	Messages []string `json:"messages,omitempty"`
 	// Calls are the tool calls whose results arrived with this request for the first time.
 	Calls []ExecutedCall `json:"calls,omitempty"`

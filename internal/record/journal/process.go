@@ -22,7 +22,7 @@ type Start struct {
 	SuggestedCommand string `json:"meant,omitempty"`
 	// LogCache is the directory in which a real claude keeps the logs of its MCP servers.
 	LogCache string `json:"cache,omitempty"`
-	// Fault is the output fault that was requested.
+	// Fault is the name of the fault that --failure or CLAUDELESS_FAILURE requested.
 	Fault string `json:"fault,omitempty"`
 }
 

@@ -153,9 +153,9 @@ func parseEntry(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parseHeadInPlace parses the head of a line. hasStandardForm is false if the head does not have the form that this
-// package writes. restAsObject is the rest of the line as a JSON object. It is a part of line, in which
-// parseHeadInPlace has replaced one byte by a brace.
+// parseHeadInPlace parses the head of a line. hasStandardForm is false if the head does not have the form that this package writes.
+// restAsObject is the rest of the line as a JSON object. The object shares the bytes of the argument line: parseHeadInPlace replaces one
+// of them by a brace.
 func (e *Entry) parseHeadInPlace(line []byte) (restAsObject []byte, hasStandardForm bool) {
 	var pid []byte
 	rest, hasStandardForm := bytes.CutPrefix(line, []byte(`{"time":"`))

@@ -33,8 +33,8 @@ func PermissionOf(ev *protocol.ToolExecuted) Permission {
 	return Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
 }
 
-// IsDeniedForLackOfAllowRule reports whether the call was denied because nothing allows it, not by a deny rule or a
-// hook. If a deny rule matched a shell command, ReasonType is subcommandResults.
+// IsDeniedForLackOfAllowRule reports whether the call was denied because nothing allows it, not by a deny rule or a hook. For a shell
+// command that a deny rule matched, ReasonType is subcommandResults instead of rule.
 func (p Permission) IsDeniedForLackOfAllowRule() bool {
 	return p.Decision == "reject" && p.Source == "config" && !slices.Contains([]string{"rule", "hook", "subcommandResults"}, p.ReasonType)
 }

@@ -15,7 +15,8 @@ type Expectation struct {
 	Got string `json:"got,omitempty"`
 }
 
-// Finding is a problem of the run: how the program treats claude (C…), the set-up (S…), the guard (G…) or a gate (T…).
+// Finding is a problem of the run. It is about how the program treats claude (C…), or about the set-up (S…), the guard (G…) or a gate
+// (T…).
 type Finding struct {
 	// ID identifies the kind of finding.
 	ID string `json:"id"`
@@ -86,8 +87,8 @@ func NewMissingTemplateValueFinding(file string, line int, templatePath string) 
 	}
 }
 
-// NewEndlessRuleFinding returns the finding about a rule that could run forever: it answers prompts that the CLI wrote
-// itself with tool calls, and these calls cause the CLI to write the next prompt.
+// NewEndlessRuleFinding returns the finding about a rule that could run forever: with tool calls, it answers prompts that the CLI itself
+// wrote, and these calls cause the CLI to write the next prompt.
 func NewEndlessRuleFinding(ruleName, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,

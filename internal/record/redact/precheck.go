@@ -69,7 +69,8 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 	case r.isGuess:
 		return precheckAssignedValueHasDigit
 	}
-	// gitleaks rules for a name and a value all begin with the same expression. Some of their keywords are in the value.
+	// gitleaks rules for a name and a value all begin with the same expression. Some of their keywords belong to the value, not to the
+	// name.
 	name, ok := strings.CutPrefix(r.expr, gitleaksPatternBeforeKeywords)
 	name, _, _ = strings.Cut(name, gitleaksPatternAfterKeywords)
 	if ok && strings.Contains(name, keywordText) && !strings.Contains(name, ",") {
@@ -174,7 +175,7 @@ func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) 
 	return false
 }
 
-// assignmentSignOffset returns the offset of the assignment sign, which only the rest of a name may precede; or -1.
+// assignmentSignOffset returns the offset of the assignment sign, or -1. Only the rest of a name may precede the sign.
 func assignmentSignOffset(textAfterKeyword string) int {
 	for i := range min(len(textAfterKeyword), maxNameBytesAfterKeyword) {
 		switch c := textAfterKeyword[i]; {

@@ -4,7 +4,7 @@
 // It finds two kinds of secrets: known secret values in any encoding (plain, URL, base64, part of a longer base64
 // text), and text that has the form of a secret, by the rule set of gitleaks and some additional rules.
 //
-// Redacted JSON stays valid JSON with the same keys in the same order.
+// Redacted JSON stays valid JSON. Its keys stay in the same order; they change only if they contain secrets.
 package redact
 
 import (
@@ -129,8 +129,8 @@ func (r *Redactor) redactFindings(s string, found []Finding) string {
 	return b.String()
 }
 
-// JSON redacts the strings of a JSON text, including keys, and the complete value of a string whose key looks like
-// a credential. Everything else is unchanged byte for byte. Input that is not JSON is handled as text.
+// JSON redacts the secrets in all strings of a JSON text, including keys. If a key looks like a credential, its string value is redacted
+// completely. Everything else is unchanged byte for byte. Input that is not JSON is handled as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.redactText(string(raw)))

@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// additionalRulesText contains rules for forms of secrets that gitleaks lacks, or matches too strictly for records. A rule is
-// its id with the names of the members of [rule] that are true, a line with its keywords, and its expression. Line ends do not
-// belong to the expression.
+// additionalRulesText contains rules for forms of secrets that gitleaks lacks, or matches too strictly for records. The first line of a
+// rule has its id and the names of the members of [rule] that are true, the second its keywords. The other lines, joined, are its
+// expression.
 //
 //go:embed additional_rules.txt
 var additionalRulesText string

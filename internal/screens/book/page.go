@@ -292,7 +292,8 @@ type runDependentPartPattern struct {
 	literal string // is in each row that matches; most rows are excluded by it, which is faster. Empty means that none is known
 }
 
-// runDependentParts has the name of each [runDependentPartPattern], its pattern and its literal.
+// runDependentParts has the name of each [runDependentPartPattern], its pattern and, if known, a literal text that every matching row
+// contains.
 //
 //go:embed parts.txt
 var runDependentParts string

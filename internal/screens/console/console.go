@@ -36,7 +36,7 @@ type Options struct {
 	// Display receives the output.
 	Display io.Writer
 	Clock   Clock
-	// Environ and Secrets contain the secrets to mask on screens. Texts are parts of screens that vary by run, by name.
+	// Environ and Secrets contain the secrets to mask on screens. Texts maps names to the parts of screens that depend on the run.
 	Environ, Secrets []string
 	Texts            map[string]string
 }

@@ -12,9 +12,9 @@ const (
 	maxBytesPerTerminalWrite = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
-// outputFilter removes the parts of a program's output that the terminal library handles differently from real
-// terminals: bytes that are not UTF-8, and control strings. The library ends a control string at byte 9c, which may be
-// part of a UTF-8 character. Incomplete characters are held back, and characters that a later one may combine with.
+// outputFilter removes the parts of a program's output that the terminal library handles differently from real terminals: bytes that are
+// not UTF-8, and control strings. The library ends a control string at byte 9c, which may be part of a UTF-8 character. It holds back
+// incomplete characters, and characters with which the next character may combine.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string

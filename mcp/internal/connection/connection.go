@@ -48,7 +48,7 @@ type Options struct {
 	TimeoutError *DialError
 }
 
-// Conn is one live connection to a server. Its methods may be called concurrently after Open.
+// Conn is one live connection to a server. Its methods may be called concurrently after OpenWithHandshake.
 type Conn struct {
 	transportBase
 
@@ -120,8 +120,8 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	return all
 }
 
-// OpenWithHandshake starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
-// to connect. If Open fails, the caller must call [Conn.CloseAfterFailedOpen].
+// OpenWithHandshake starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time to
+// connect. If OpenWithHandshake fails, the caller must call [Conn.CloseAfterFailedOpen].
 func (c *Conn) OpenWithHandshake(ctx, limit context.Context) error {
 	if err := c.transport.StartReading(ctx); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErro
 	return nil
 }
 
-// CloseAfterFailedOpen closes a connection after Open has failed with openError. It returns ErrLegacy or a *DialError.
+// CloseAfterFailedOpen closes a connection after OpenWithHandshake has failed with openError. It returns ErrLegacy or a *DialError.
 func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError error) (legacyOrDialError error) {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.dialErrorFor(limit, openError)
@@ -235,7 +235,7 @@ func (c *Conn) Close(ctx context.Context) {
 	c.MarkConnectionLost()
 }
 
-// InitializeResult returns the result of the handshake; it is zero before Open.
+// InitializeResult returns the result of the handshake; it is zero before OpenWithHandshake.
 func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
 // IsModern reports whether the connection uses revision 2026-07-28.

@@ -22,9 +22,9 @@ type eventReader struct {
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
 
-// nextEvent reads one event and writes its data to the empty line data. An incomplete event at the end of the stream is
-// dropped. If an event exceeds maxBytes bytes, reading stops and data.size is the number of bytes read. Comments and
-// unknown fields are skipped. Data lines are joined by carriage returns, which in JSON mean the same as newlines.
+// nextEvent reads one event and writes its data to the argument data, which must be empty. An incomplete event at the end of the stream is
+// dropped. If an event exceeds maxBytes bytes, reading stops and data.size is the number of bytes read. Comments and unknown fields are
+// skipped. Data lines are joined by carriage returns, which in JSON mean the same as newlines.
 func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSentEvent, err error) {
 	var read int64
 	for read <= maxBytes {

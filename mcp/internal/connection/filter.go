@@ -126,7 +126,7 @@ type tooLongError struct {
 	Limit          int   // bytes
 }
 
-// newTooLongError returns the error after size bytes were read. If size exceeds 2*limit, the rest was not read.
+// newTooLongError returns the error for a message of which bytesRead bytes were read: more than 2*limit means that the rest was not read.
 func newTooLongError(bytesRead int64, limit int) *tooLongError {
 	most := 2 * int64(limit)
 	return &tooLongError{Size: min(bytesRead, most), StoppedReading: bytesRead > most, Limit: limit}
@@ -163,9 +163,9 @@ func (l *boundedLine) responseID() []byte {
 	return nil
 }
 
-// jsonRPCMessageInLine returns a JSON-RPC message; nil means that the line is not a message. Like
-// the real CLI 2.1.330, it rejects messages without the version, with unknown members, or with a
-// _meta that is not an object. In responses, it turns a string id such as "7" into a number.
+// jsonRPCMessageInLine returns a JSON-RPC message; nil means that the line is not a message. Like the real CLI 2.1.330, it rejects
+// messages without the JSON-RPC version, with unknown members, or with a _meta that is not an object. In responses, it turns a string id
+// such as "7" into a number.
 func jsonRPCMessageInLine(line []byte) (messageOrNil []byte) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {

@@ -56,7 +56,7 @@ func (t *hostTransport) sendThroughHost(ctx context.Context, v any) (json.RawMes
 	return t.Send(ctx, t.Server, message)
 }
 
-// handleMessageAndAnswer handles a message of the server; a request is answered before it returns.
+// handleMessageAndAnswer handles a message of the server; if the message is a request, it answers the request before it returns.
 func (t *hostTransport) handleMessageAndAnswer(ctx context.Context, message json.RawMessage) (err error) {
 	if req, isRequest := parseRequest(message); isRequest {
 		err = t.answerRequest(ctx, req)

@@ -16,8 +16,8 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxInputRounds is how often a request is repeated at most because its result asks for input or a
-// retry. pauseBeforeRetryWithoutQuestions is the pause before a retry (observed with 2.1.330).
+// maxInputRounds is the maximum number of times that a request is repeated because its result asks for input or a retry.
+// pauseBeforeRetryWithoutQuestions is the pause before a retry (observed with 2.1.330).
 const (
 	maxInputRounds                   = 10
 	pauseBeforeRetryWithoutQuestions = 250 * time.Millisecond

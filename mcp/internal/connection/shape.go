@@ -46,7 +46,7 @@ func ToolResultDefectsInModernVersion(result json.RawMessage) (defectsOrEmpty st
 	return shapes().Describe("tool result of 2026-07-28", result)
 }
 
-// taskOrInputRequestsDefect returns the defect of a result with a task or inputRequests but without content, or "".
+// taskOrInputRequestsDefect returns the defect of a result that has a task or inputRequests but no content; "" means none.
 func taskOrInputRequestsDefect(toolCallResult json.RawMessage) (defectOrEmpty string) {
 	members, _ := plainjson.Parse(toolCallResult) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {

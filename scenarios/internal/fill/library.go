@@ -1,6 +1,5 @@
-// Package fill compiles and evaluates the expressions and templates of a scenario. When a scenario
-// is loaded, a [Checker] compiles them and reads the files that values refer to. For each reply, a
-// [Scope] evaluates them; it compiles no expression and reads no file.
+// Package fill compiles and evaluates the expressions and templates of a scenario. When a scenario is loaded, a [Checker] compiles them
+// and reads the files that values refer to. For each reply, a [Scope] evaluates them; it compiles no expression and reads no file.
 package fill
 
 import (
