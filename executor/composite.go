@@ -48,20 +48,20 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 
 // Hide returns a middleware that hides tools: hidden tools are not listed, and calls of them return [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
-	return func(next Executor) Executor { return &executorRejectingHiddenTools{next: next, hidden: hidden} }
+	return func(next Executor) Executor { return &executorWithoutHiddenTools{next: next, hidden: hidden} }
 }
 
-type executorRejectingHiddenTools struct {
+type executorWithoutHiddenTools struct {
 	next   Executor
 	hidden func(protocol.Tool) bool
 }
 
-func (h *executorRejectingHiddenTools) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (h *executorWithoutHiddenTools) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := h.next.Tools(ctx)
 	return slices.DeleteFunc(slices.Clone(tools), h.hidden), err
 }
 
-func (h *executorRejectingHiddenTools) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+func (h *executorWithoutHiddenTools) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	tools, err := h.Tools(ctx)
 	if err != nil {
 		return Result{}, err

@@ -61,7 +61,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		Cases: c.Cases, Known: c.Known, ShowNormalised: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
 		IsolatedArgs: []string{"parity", "--isolated"}, Executable: self, System: s,
 	}
-	if err := c.findPrograms(ctx, s, &o); err != nil {
+	if err := c.findOrFetchClaudes(ctx, s, &o); err != nil {
 		if errors.Is(err, suite.ErrNoClaude) {
 			fmt.Fprintf(s.Stderr, "claudeless: skipped: %v\n", err)
 			return &process.ExitError{Code: suite.ExitNoClaude}
@@ -103,7 +103,7 @@ func (c *parityCmd) compareCasesOrDecisions(ctx context.Context, o suite.Options
 	return suite.CompareDecisions(ctx, o)
 }
 
-func (c *parityCmd) findPrograms(ctx context.Context, s *process.System, o *suite.Options) (err error) {
+func (c *parityCmd) findOrFetchClaudes(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:
 		if o.Left, err = suite.FetchClaude(ctx, s, c.Between[0]); err == nil {

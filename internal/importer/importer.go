@@ -163,7 +163,7 @@ func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, 
 			w.notes = append(w.notes, d.String())
 		}
 	}
-	w.writeSessions(sessions)
+	w.writeScenarioAndFiles(sessions)
 	out.Redacted, out.Notes = h.Report(), w.notes
 	for k, n := range unknown {
 		out.Unknown = append(out.Unknown, UnknownLineCount{k, n})

@@ -32,7 +32,7 @@ type scenarioWriter struct {
 	expected         callsExpectedWhenScenarioIsPlayed
 }
 
-func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
+func (w *scenarioWriter) writeScenarioAndFiles(sessions []*session.Session) {
 	w.seenAnswers = map[string]bool{}
 	w.file = w.files.Create("scenario.toml")
 	title := w.writeSessionList(sessions)

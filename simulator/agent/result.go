@@ -52,7 +52,7 @@ func (k *runProgress) recordResult(result *protocol.Result) (apiMSSincePreviousR
 // currentUsage returns the agent's usage so far. The tokens of the last message are the total, because the input of a
 // request contains all earlier messages.
 func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
-	return &task.Usage{TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total, DurationMS: int(t.Elapsed() / time.Millisecond)}
+	return &task.Usage{TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total, DurationMS: int(t.SinceStart() / time.Millisecond)}
 }
 
 // recordCallStart counts a call that the agent has just made, and returns the usage to report at this moment, when the message with the

@@ -69,13 +69,13 @@ type Policy struct {
 // List lists the hooks of settings files. The sources must be ordered from the lowest to the highest
 // precedence. Events are in the order of the real CLI. The matchers of an event are in the order in which
 // they first occur in the files (observed with 2.1.329). Invalid files and unknown events are omitted.
-func List(sources []Source, p Policy) Listing {
-	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
+func List(sourcesLowestFirst []Source, reportedPolicy Policy) Listing {
+	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: reportedPolicy}
 	for _, event := range l.Catalog {
-		rows := listedHooks(event.Name, sources)
+		rows := listedHooks(event.Name, sourcesLowestFirst)
 		matched := func(h ListedHook) bool { return h.Matcher != "" }
 		for i := range rows {
-			rows[i].Disabled = p.AllDisabled
+			rows[i].Disabled = reportedPolicy.AllDisabled
 			if rows[i].Source == "policySettings" {
 				l.Policy.PolicyHooks++
 			}

@@ -122,12 +122,12 @@ func (t *Task) ShowsEventsAfterEnd() bool {
 
 // WhileWaiting runs wait, during which the task counts as waiting.
 func (t *Task) WhileWaiting(wait func() error) error {
-	t.changeCountOfScriptedWaits(1)
-	defer t.changeCountOfScriptedWaits(-1)
+	t.changeOwnScriptedWaitCount(1)
+	defer t.changeOwnScriptedWaitCount(-1)
 	return wait()
 }
 
-func (t *Task) changeCountOfScriptedWaits(delta int) {
+func (t *Task) changeOwnScriptedWaitCount(delta int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.scriptedWaitCount += delta
@@ -179,8 +179,8 @@ func (t *Task) Detach() {
 	}
 }
 
-// Elapsed returns the time since the task started.
-func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
+// SinceStart returns the time since the task started.
+func (t *Task) SinceStart() time.Duration { return t.set.options.Now().Sub(t.started) }
 
 // InBackground reports whether the conversation continues while the task runs: the task or its parent is in the background.
 func (t *Task) InBackground() bool { return t.inBackground }

@@ -399,8 +399,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 	return now.Effort, &now.Effort
 }
 
-// writeLinesBeforeUser writes the structured output that ends a turn, or, before a prompt of the CLI to an agent, the agent's system
-// prompt and tools.
+// writeLinesBeforeUser writes the structured output that ends a turn, or, before a CLI prompt to an agent, its system prompt and tools.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":

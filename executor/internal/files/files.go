@@ -18,16 +18,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether an agent may change a file that its model has not read. A nil agent means the session itself.
-type Access interface {
+// UnreadChangeAccess reports whether an agent may change a file that its model has not read. A nil agent means the session itself.
+type UnreadChangeAccess interface {
 	IsChangeableUnread(path string, agent *protocol.AgentRef) bool
 }
 
 // Options configure [New]. Paths and Clock are required.
 type Options struct {
-	Paths  *tool.Shell // resolves paths relative to its working directory
-	Clock  tool.Clock  // provides the ids of new notebook cells
-	Access Access      // nil means all files may be changed
+	Paths  *tool.Shell        // resolves paths relative to its working directory
+	Clock  tool.Clock         // provides the ids of new notebook cells
+	Access UnreadChangeAccess // nil means all files may be changed
 }
 
 // Tools returns the Edit, NotebookEdit, Read and Write tools.
@@ -103,13 +103,13 @@ func (f *SeenFileTracker) RecordSeenInEarlierRun(path, content string) {
 
 // New returns the SeenFileTracker of a session. It accesses no file.
 func New(o Options) *SeenFileTracker {
-	o.Access = cmp.Or[Access](o.Access, unrestrictedAccess{})
+	o.Access = cmp.Or[UnreadChangeAccess](o.Access, allUnreadChangesAllowed{})
 	return &SeenFileTracker{options: o, seenByModel: &seenFiles{byPath: map[string]seenContent{}}, seenByAgents: &seenFilesByAgent{seen: map[string]*seenFiles{}}}
 }
 
-type unrestrictedAccess struct{}
+type allUnreadChangesAllowed struct{}
 
-func (unrestrictedAccess) IsChangeableUnread(string, *protocol.AgentRef) bool { return true }
+func (allUnreadChangesAllowed) IsChangeableUnread(string, *protocol.AgentRef) bool { return true }
 
 // RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If commandOutput is the whole content of the
 // file, it records that the model has seen the file.

@@ -183,7 +183,7 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 	answered, previousAnswered := make(chan struct{}), p.lastInitialize
 	p.lastInitialize = answered
 	connectAfterAnswer := func() {}
-	again := p.recordInitializeRequest()
+	again := p.beginInitialize()
 	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
 		if previousAnswered != nil {
 			<-previousAnswered // closed at the latest when the request is cancelled

@@ -280,11 +280,11 @@ func (d *promptScheduler) HasTurnStarted() bool {
 	return d.turn.count > 0
 }
 
-// recordInitializeRequest records an initialize request. From now on, other requests wait until
+// beginInitialize records an initialize request. From now on, other requests wait until
 // [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
 // [promptScheduler.recordInitializeServersConnected] is called. isRepeatedOrLate is true if a turn has already started or
 // another initialize request has succeeded or is not answered yet.
-func (d *promptScheduler) recordInitializeRequest() (isRepeatedOrLate bool) {
+func (d *promptScheduler) beginInitialize() (isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.unanswered++

@@ -147,7 +147,7 @@ func isPunctuationOrSpace(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 }
 
-func (c *composer) deleteToLineStart() (hasDeleted bool) {
+func (c *composer) cutToLineStartOrJoinLines() (hasDeleted bool) {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
 		c.deleteRuneBeforeCursor()

@@ -149,7 +149,7 @@ func TestInterrupt(t *testing.T) {
 			term.player.cancelTurn, term.player.turnNumber = func(error) {}, 1
 			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
-				term.submit(tt.queued, tt.queued)
+				term.runCommandOrSendPrompt(tt.queued, tt.queued)
 			}
 			s.composer.insert(tt.draft)
 			term.handleKey(key{name: keyEscape})

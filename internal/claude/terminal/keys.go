@@ -173,13 +173,13 @@ func firstKeyOfEscapeSequence(data []byte) (k key, n int) {
 	return key{}, 0
 }
 
-func keyOfSequence(sequence string) keyName {
-	if final := sequence[len(sequence)-1:]; sequence == "1"+final || final == "Z" {
-		sequence = final
+func keyOfSequence(afterCSIOrSS3 string) keyName {
+	if final := afterCSIOrSS3[len(afterCSIOrSS3)-1:]; afterCSIOrSS3 == "1"+final || final == "Z" {
+		afterCSIOrSS3 = final
 	}
 	return map[string]keyName{
 		"A": keyUp, "B": keyDown, "C": keyRight, "D": keyLeft, "F": keyEnd, "H": keyHome, "Z": keyBackTab,
 		"1~": keyHome, "7~": keyHome, "3~": keyDelete, "4~": keyEnd, "8~": keyEnd,
 		"1;3D": keyWordLeft, "1;5D": keyWordLeft, "1;3C": keyWordRight, "1;5C": keyWordRight,
-	}[sequence]
+	}[afterCSIOrSS3]
 }

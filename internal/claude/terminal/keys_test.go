@@ -125,11 +125,11 @@ func TestComposer(t *testing.T) {
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())
 	}
-	c.deleteToLineStart()
+	c.cutToLineStartOrJoinLines()
 	if c.text() != "one\no" {
 		t.Errorf("%q", c.text())
 	}
-	c.deleteToLineStart()
+	c.cutToLineStartOrJoinLines()
 	if c.text() != "oneo" {
 		t.Errorf("%q", c.text())
 	}

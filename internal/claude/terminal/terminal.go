@@ -108,7 +108,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	t.disarmTimer = time.NewTimer(time.Hour)
 	defer t.disarmTimer.Stop()
 	if first != "" {
-		t.submit(first, first)
+		t.runCommandOrSendPrompt(first, first)
 	}
 	err := c.bufferKeysUntil(ctx, c.lastAnswerAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
@@ -294,7 +294,7 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 		}
 	case keyCtrlU:
 		const minDeleted = 3 // minimum number of deleted characters for which the real CLI shows the hint
-		if s.composer.deleteToLineStart() && len(s.composer.killBuffer) >= minDeleted {
+		if s.composer.cutToLineStartOrJoinLines() && len(s.composer.killBuffer) >= minDeleted {
 			t.showHint("ctrl+y to paste deleted text")
 		}
 	case keyTab:
@@ -417,14 +417,14 @@ func (t *Terminal) handleEnterKey() {
 	}
 	c.setText(c.stashedDraft)
 	s.hint, c.stashedDraft = "", ""
-	t.submit(text, prompt)
+	t.runCommandOrSendPrompt(text, prompt)
 	if s.faults[faultSentPromptStaysInInput] {
 		c.setText(text)
 	}
 }
 
-// submit runs a command or sends a prompt. taggedPrompt is the text with tags around pasted texts.
-func (t *Terminal) submit(text, taggedPrompt string) {
+// runCommandOrSendPrompt runs a command or sends a prompt. taggedPrompt is the text with tags around pasted texts.
+func (t *Terminal) runCommandOrSendPrompt(text, taggedPrompt string) {
 	s := &t.console.screen
 	s.composerHint = ""
 	if s.composer.appendToHistory(text); !t.plan.Transcript.NoPersist {

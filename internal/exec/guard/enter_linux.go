@@ -164,7 +164,7 @@ func BringUpLoopback() error { return bringUpInterface("lo") }
 
 // ServeDNSNameAsLoopback resolves name to 127.0.0.1 in this network namespace, and no other name, until the result is closed.
 func ServeDNSNameAsLoopback(name string) (io.Closer, error) {
-	r := newFakeNameServer()
+	r := newOfflineNameServer()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {

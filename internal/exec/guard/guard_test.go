@@ -66,7 +66,7 @@ func query(name string, kind byte) []byte {
 }
 
 func TestResolver(t *testing.T) {
-	r := newFakeNameServer()
+	r := newOfflineNameServer()
 	asked := r.answerQuery(query("API.Anthropic.com", 1))
 	want := append(query("API.Anthropic.com", 1), 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 18, 0, 1)
 	want[2], want[3], want[7] = 0x81, 0x80, 1
@@ -103,7 +103,7 @@ func FuzzResolver(f *testing.F) {
 	f.Add(query("api.anthropic.com", 1))
 	f.Add(query("x", 28))
 	f.Fuzz(func(t *testing.T, q []byte) {
-		answer := newFakeNameServer().answerQuery(q)
+		answer := newOfflineNameServer().answerQuery(q)
 		if answer != nil && (len(answer) < dnsHeaderBytes || answer[2]&0x80 == 0 || !cmp.Equal(answer[:2], q[:2])) {
 			t.Errorf("%x is answered with %x", q, answer)
 		}
@@ -405,7 +405,7 @@ func TestLogIsBounded(t *testing.T) {
 
 // Each name gets its own address from the network for tests; truncated questions get none.
 func TestResolverBounds(t *testing.T) {
-	r := newFakeNameServer()
+	r := newOfflineNameServer()
 	for i := range 1 << 16 {
 		r.getOrAssignAddr(fmt.Sprint(i))
 	}

@@ -281,7 +281,7 @@ func TestDecideConnect(t *testing.T) {
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
 		var l BreachLog
-		w := &syscallWatcher{resolver: newFakeNameServer()}
+		w := &syscallWatcher{resolver: newOfflineNameServer()}
 		w.Log = &l
 		w.resolver.getOrAssignAddr("example.org")
 		if got := w.refuseConnectUnlessLocal(process(os.Getpid()), tt.raw); got != tt.want {

@@ -9,27 +9,27 @@ import (
 	"sync"
 )
 
-// fakeNameServer is the name server of a network without external connections. It assigns an
+// offlineNameServer is the name server of a network without external connections. It assigns an
 // address to every name, so that a later connection to the address reveals the name.
-type fakeNameServer struct {
+type offlineNameServer struct {
 	mu             sync.Mutex
 	names          map[netip.Addr]string
 	addrs          map[string]netip.Addr
 	onlyKnownNames bool // names without an entry in addrs are not resolved
 }
 
-func newFakeNameServer() *fakeNameServer {
-	return &fakeNameServer{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
+func newOfflineNameServer() *offlineNameServer {
+	return &offlineNameServer{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 
-func (r *fakeNameServer) nameOf(addr netip.Addr) string {
+func (r *offlineNameServer) nameOf(addr netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.names[addr.Unmap()]
 }
 
 // getOrAssignAddr returns the address of a name, from 198.18.0.0/15, which is reserved for tests.
-func (r *fakeNameServer) getOrAssignAddr(hostName string) netip.Addr {
+func (r *offlineNameServer) getOrAssignAddr(hostName string) netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	addr, known := r.addrs[hostName]
@@ -41,7 +41,7 @@ func (r *fakeNameServer) getOrAssignAddr(hostName string) netip.Addr {
 	return addr
 }
 
-func (r *fakeNameServer) answerQueriesUntilClosed(conn net.PacketConn) {
+func (r *offlineNameServer) answerQueriesUntilClosed(conn net.PacketConn) {
 	buf := make([]byte, 4096)
 	for {
 		n, from, err := conn.ReadFrom(buf)
@@ -66,7 +66,7 @@ const (
 
 // answerQuery returns the response to a DNS query, or nil if it does not have exactly one valid question. Only a
 // question about an IPv4 address gets an address. If onlyKnownNames is set, an unknown name gets an empty answer.
-func (r *fakeNameServer) answerQuery(query []byte) []byte {
+func (r *offlineNameServer) answerQuery(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {
 		return nil

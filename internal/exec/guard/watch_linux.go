@@ -44,7 +44,7 @@ type syscallWatcher struct {
 	link, notifications *os.File
 	wake                [2]*os.File // closing the second pipe end stops the watch
 	servers             []net.PacketConn
-	resolver            *fakeNameServer
+	resolver            *offlineNameServer
 	programs            realCLIFileCache
 	poller              *RealClaudePoller // scans for a real claude; nil if system calls are watched, or if the run expects a real claude
 	tasks               sync.WaitGroup
@@ -55,7 +55,7 @@ type syscallWatcher struct {
 // descriptor. StartWatching then polls the processes, unless it expects a real claude. The caller must call [Network.Close], which also
 // closes link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
-	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newFakeNameServer()}}
+	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newOfflineNameServer()}}
 	files, err := n.w.receiveFiles()
 	if err == nil {
 		err = n.w.startServersAndWatch(n, files)
