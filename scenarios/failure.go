@@ -141,7 +141,7 @@ func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {
-			hint := "it has no keys other than `type`"
+			hint := "only the key `type` is allowed"
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
 			}

@@ -43,8 +43,8 @@ func maskKnownCLISentences(jsonText string) string {
 }
 
 // ReplaceCLIProseByPlaceholders replaces the prose of the program by placeholders. In transcripts, a string becomes
-// [prosePlaceholder], but the tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and
-// skills stay; only the descriptions of the built-in ones are replaced.
+// [prosePlaceholder], but the tag of a reminder stays. A list or an object that consists of prose is replaced
+// completely. In lists of agents and skills, only the descriptions of the built-in ones are replaced.
 func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = maskKnownCLISentences(maskDescriptions(r.Runs[i].Stdout))

@@ -102,8 +102,8 @@ type Agents struct {
 	mu   sync.Mutex
 	runs []*agentRun // in start order
 	// knownTools contains the tools that each conversation knows, and for each tool the round in which the conversation
-	// first knew it. The key "" is the main conversation. A conversation knows the tools that it has used and those
-	// that were listed with the reports of its agents.
+	// first knew it. The key "" is the main conversation. A conversation knows the tools that it has used itself, and those that
+	// a report of one of its agents has listed.
 	knownTools map[string]map[string]int
 }
 

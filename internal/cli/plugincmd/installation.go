@@ -224,7 +224,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 	return c.printf("✔ Successfully %sd plugin: %s (scope: %s)\n", verb, short, c.scope)
 }
 
-// reportUpToDate reports that there is no other version, because a plugin is read from its directory.
+// reportUpToDate reports that a plugin is up to date. This is always so, because plugins are read from their directories.
 func (c *command) reportUpToDate(name string) error {
 	list, err := c.installationsOfPlugin(name)
 	if err != nil {

@@ -103,7 +103,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	}, data))
 }
 
-// AsOlderClientCall returns call as an older client's call with callValues. Their bytes must be in the hub's store.
+// AsOlderClientCall makes call one of an older client, with its values from callValues, whose bytes must be in the hub's store.
 func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientAdapter{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call

@@ -210,7 +210,8 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude. It returns any other word unchanged.
+// claudePathVariableOfHost returns the environment variable in which a known host, such as zed, looks for claude. Any other argument
+// is the name of such a variable and returned unchanged.
 func claudePathVariableOfHost(hostOrVariable string) string {
 	switch hostOrVariable {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
