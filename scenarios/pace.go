@@ -104,8 +104,8 @@ func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
 // TTFT returns the time to the first token.
 func (p Pace) TTFT() (unjittered time.Duration) { return time.Duration(p.TTFTMS) * time.Millisecond }
 
-// After returns the delay of a chunk, with jitter from the seeded source.
-func (p Pace) After(chunk string) time.Duration { return p.Delay(chunk, p.random) }
+// DelayBefore returns the delay of a chunk, with jitter from the seeded source.
+func (p Pace) DelayBefore(chunk string) time.Duration { return p.Delay(chunk, p.random) }
 
 // Delay returns the delay of a piece; without a speed, it is 0. random returns numbers in [0, 1); nil means no jitter.
 func (s *Stream) Delay(piece string, random func() float64) time.Duration {

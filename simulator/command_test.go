@@ -76,7 +76,7 @@ func (fakeCommands) SetGrantedRules([]string)    {}
 func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	switch name {
 	case "help":
-		return simulator.UnavailableSlashCommand{}, true
+		return simulator.SlashCommandAnsweringUnavailable{}, true
 	case "name":
 		return textCommand(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
 	case "mcp__s__p":

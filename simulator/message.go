@@ -151,7 +151,7 @@ func (m *streamedMessage) streamBlockWithoutStop(ctx context.Context, i int, b p
 	case protocol.ServerToolCall: // the API runs the tool
 		empty := b
 		empty.Input = json.RawMessage("{}")
-		if err := m.streamToolInput(ctx, i, empty, b.Input); err != nil {
+		if err := m.streamToolInputWithoutStop(ctx, i, empty, b.Input); err != nil {
 			return err
 		}
 	default: // blocks without deltas
@@ -166,7 +166,7 @@ func (m *streamedMessage) waitUntilChunkIsDue(ctx context.Context, chunk string)
 	if chunk == "" {
 		return ctx.Err()
 	}
-	wait, now := m.pace.After(chunk), m.sim.options.Clock.Now()
+	wait, now := m.pace.DelayBefore(chunk), m.sim.options.Clock.Now()
 	if m.nextChunkAt.IsZero() || now.Sub(m.nextChunkAt) > time.Second { // the consumer was slow, so the chunk is due now
 		m.nextChunkAt = now
 	}
@@ -174,7 +174,7 @@ func (m *streamedMessage) waitUntilChunkIsDue(ctx context.Context, chunk string)
 	return m.background.sleepWhileEmittingTaskEvents(ctx, min(wait, m.nextChunkAt.Sub(now)))
 }
 
-func (m *streamedMessage) streamToolInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
+func (m *streamedMessage) streamToolInputWithoutStop(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
 	m.emitContentBlockStart(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
 		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
@@ -212,7 +212,7 @@ func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.Text
 func (m *streamedMessage) streamIncompleteText(ctx context.Context, text string) error {
 	m.emitContentBlockStart(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
-		if err := m.background.sleepWhileEmittingTaskEvents(ctx, m.pace.After(chunk)); err != nil {
+		if err := m.background.sleepWhileEmittingTaskEvents(ctx, m.pace.DelayBefore(chunk)); err != nil {
 			return err
 		}
 		m.emitContentBlockDelta(0, "text", chunk, "")
@@ -275,7 +275,7 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
-	if err := m.streamToolInput(ctx, i, empty, b.Written); err != nil {
+	if err := m.streamToolInputWithoutStop(ctx, i, empty, b.Written); err != nil {
 		return err
 	}
 	m.summary.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))

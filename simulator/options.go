@@ -212,14 +212,14 @@ func (emptyCommandSet) SetGrantedRules([]string)    {}
 type commandsUnavailableToSubagents struct{ emptyCommandSet }
 
 func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand Command, isConversationCommand bool) {
-	return UnavailableSlashCommand{}, HandlesCommand(name)
+	return SlashCommandAnsweringUnavailable{}, HandlesCommand(name)
 }
 
-// UnavailableSlashCommand is a slash command that exists but cannot be used in this conversation.
-type UnavailableSlashCommand struct{}
+// SlashCommandAnsweringUnavailable is a slash command that exists but cannot be used in this conversation.
+type SlashCommandAnsweringUnavailable struct{}
 
 // Run returns a message that the command is not available.
-func (UnavailableSlashCommand) Run(_ context.Context, c slash.Call) (unavailableOutcome *slash.Outcome, noExpansion *slash.Expansion) {
+func (SlashCommandAnsweringUnavailable) Run(_ context.Context, c slash.Call) (unavailableOutcome *slash.Outcome, noExpansion *slash.Expansion) {
 	return new(slash.Unavailable(c.Name)), nil
 }
 

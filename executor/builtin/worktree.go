@@ -329,7 +329,7 @@ func exitWorktree(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput
 		out.Restored, out.Missing = s.dir, true
 	}
 	if in.Action == "remove" {
-		if err := s.git.ForceRemove(ctx, w.Worktree); err != nil {
+		if err := s.git.ForceRemoveWithBranch(ctx, w.Worktree); err != nil {
 			return tool.Fail("Failed to remove worktree: %v", err)
 		}
 		out.Files, out.Commits = &lost.Files, &lost.Commits

@@ -31,7 +31,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
 	case s.options.Disabled:
-		return simulator.UnavailableSlashCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
+		return simulator.SlashCommandAnsweringUnavailable{}, simulator.HandlesCommand(name) || IsKnown(name)
 	case isCustom && !k.HiddenFromUser:
 		return customCommand{k, s.options}, true
 	case simulator.HandlesCommand(name):
@@ -39,7 +39,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	case isCustom:
 		return modelOnlySkillCommand{k.Name, "custom"}, true
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
-		return simulator.UnavailableSlashCommand{}, true
+		return simulator.SlashCommandAnsweringUnavailable{}, true
 	}
 	b, isBuiltin := claudecode.PrintModeCommandNamed(name)
 	switch {

@@ -104,9 +104,9 @@ func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	return p.absolutePathFrom(p.currentDir(), path)
 }
 
-// absolutePathToRead keeps two slashes at the beginning, which can name another computer, so that no rule and no directory covers such a
+// absolutePathKeepingDoubleSlash keeps two slashes at the beginning, which can name another computer, so that no rule and no directory covers such a
 // path.
-func (p *pathResolver) absolutePathToRead(path string) string {
+func (p *pathResolver) absolutePathKeepingDoubleSlash(path string) string {
 	if strings.HasPrefix(path, "//") {
 		return "/" + p.resolveLinksBeforeParents(path)
 	}

@@ -162,7 +162,7 @@ func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (out
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.modeAndRules.resolver.absolutePathToRead(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
+				if abs := c.modeAndRules.resolver.absolutePathKeepingDoubleSlash(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 					return c.readOutsideWorkingDirsApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}

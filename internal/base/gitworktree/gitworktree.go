@@ -244,8 +244,8 @@ func (g Git) Unlock(ctx context.Context, w Worktree) {
 	_, _ = g.runGit(ctx, w.Top, "worktree", "unlock", w.Path)
 }
 
-// ForceRemove removes a worktree and its branch, even with uncommitted changes.
-func (g Git) ForceRemove(ctx context.Context, w Worktree) error {
+// ForceRemoveWithBranch removes a worktree and its branch, even with uncommitted changes.
+func (g Git) ForceRemoveWithBranch(ctx context.Context, w Worktree) error {
 	if _, err := g.runGit(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err
 	}

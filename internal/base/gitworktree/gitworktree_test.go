@@ -92,7 +92,7 @@ func TestAdd(t *testing.T) {
 	if got, want := git.UnsavedWork(t.Context(), w), (gitworktree.UnsavedWork{Files: 1, Commits: 1}); got != want {
 		t.Errorf("Unsaved = %+v, want %+v", got, want)
 	}
-	if err := git.ForceRemove(t.Context(), w); err != nil {
+	if err := git.ForceRemoveWithBranch(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	if all := git.List(t.Context(), top); len(all) != 1 || all[0].Branch != "main" {

@@ -116,8 +116,8 @@ func isBelow(dir, file string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// isInMainOfLinkedWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
-func isInMainOfLinkedWorktree(dir, cwd string) bool {
+// isInMainAboveLinkedWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
+func isInMainAboveLinkedWorktree(dir, cwd string) bool {
 	top := gitworktree.NearestDirectoryWithDotGit(cwd)
 	main := gitworktree.MainTopOfLinkedWorktree(top)
 	return main != "" && isBelow(dir, top) && (dir == main || isBelow(main, dir))
@@ -159,7 +159,7 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 		return
 	}
 	data, err := os.ReadFile(m.Path)
-	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainOfLinkedWorktree(m.Base, r.cwd) {
+	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainAboveLinkedWorktree(m.Base, r.cwd) {
 		return
 	}
 	d := parseDocument(data)

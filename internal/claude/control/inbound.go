@@ -212,7 +212,7 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 	}, func() {
 		close(answered)
 		connectAfterAnswer()
-		p.servePostponedRequests(ctx)
+		p.servePostponedRequestsAndEndInitialize(ctx)
 	})
 }
 
@@ -231,7 +231,7 @@ func (p *Conn) connectUntilServerMessage(ctx context.Context, initializeAnswered
 	<-reached.Done()
 }
 
-func (p *Conn) servePostponedRequests(ctx context.Context) {
+func (p *Conn) servePostponedRequestsAndEndInitialize(ctx context.Context) {
 	for {
 		f, ok := p.takePostponedRequestOrEndInitialize()
 		if !ok {

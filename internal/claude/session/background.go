@@ -220,7 +220,7 @@ func (b *backgroundTasksAndAgents) ReleaseAgent(ctx context.Context, id string) 
 	b.tools.worktreeAgents.gitLock.Lock()
 	defer b.tools.worktreeAgents.gitLock.Unlock()
 	git := gitworktree.Git{Environ: b.tools.options.Environ}
-	if git.UnsavedWork(ctx, a.tree) != (gitworktree.UnsavedWork{}) || git.ForceRemove(ctx, a.tree) != nil {
+	if git.UnsavedWork(ctx, a.tree) != (gitworktree.UnsavedWork{}) || git.ForceRemoveWithBranch(ctx, a.tree) != nil {
 		return a.tree.Path, a.tree.Branch
 	}
 	return "", ""

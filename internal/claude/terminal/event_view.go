@@ -186,7 +186,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			failed := ev.Error != "" || ev.IsAPIErrorMessage
 			switch {
 			case !failed:
-				block.Text = plainMarkdown(block.Text, s.cols)
+				block.Text = markdownWithoutMarks(block.Text, s.cols)
 			case !strings.HasPrefix(block.Text, "API Error"):
 				s.composerHint = "Once fixed, resend your message"
 				v.appendNote(apiErrorTextOnScreen(block.Text))

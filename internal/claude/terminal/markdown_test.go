@@ -17,7 +17,7 @@ func TestMarkdown(t *testing.T) {
 		"```go\nfunc  main() {}\n    # kept\n```\n\n~~~\n| a |\n~~~\n":                       "func  main() {}\n    # kept\n\n| a |",
 		"2 * 3 * 4 and snake_case_name and \\*escaped\\*, a | b":                             "2 * 3 * 4 and snake_case_name and *escaped*, a | b",
 	} {
-		if diff := cmp.Diff(want, plainMarkdown(text, 80)); diff != "" {
+		if diff := cmp.Diff(want, markdownWithoutMarks(text, 80)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -124,12 +124,12 @@ C: x
 └───────────────────────────────────────────────────┴─────────────────┴───────┘
 `},
 	} {
-		if diff := cmp.Diff(tt.want, "\n"+plainMarkdown(tt.text, tt.cols)+"\n"); diff != "" {
+		if diff := cmp.Diff(tt.want, "\n"+markdownWithoutMarks(tt.text, tt.cols)+"\n"); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", tt.cols, diff)
 		}
 	}
 	const pipes = "a | b\n\n| a |\n|---|---|\n| b |"
-	if diff := cmp.Diff(pipes, plainMarkdown(pipes, 80)); diff != "" {
+	if diff := cmp.Diff(pipes, markdownWithoutMarks(pipes, 80)); diff != "" {
 		t.Errorf("not a table (-want +got):\n%s", diff)
 	}
 }

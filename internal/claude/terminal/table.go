@@ -190,8 +190,8 @@ func (t *markdownTable) rowsWithoutColumns(width int) (rows []string) {
 	return rows
 }
 
-// plainMarkdown returns a reply as a screen shows it: without the marks of Markdown, and with tables in boxes.
-func plainMarkdown(text string, cols int) string {
+// markdownWithoutMarks returns a reply as a screen shows it: without the marks of Markdown, and with tables in boxes.
+func markdownWithoutMarks(text string, maxTableCols int) string {
 	var rows []string
 	fence := ""
 	lines := strings.Split(text, "\n")
@@ -206,7 +206,7 @@ func plainMarkdown(text string, cols int) string {
 		case strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~"):
 			fence = mark[:3]
 		case table > 0:
-			rows = append(rows, parseMarkdownTable(lines[i:i+table]).rows(cols)...)
+			rows = append(rows, parseMarkdownTable(lines[i:i+table]).rows(maxTableCols)...)
 			i += table - 1
 		default:
 			rows = append(rows, removeMarkdownFromLine(line))

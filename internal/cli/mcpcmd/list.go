@@ -144,7 +144,7 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
-		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: serverTransport(s), Target: withoutDefaults(serverTarget(s)), config: s}
+		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: serverTransport(s), Target: withoutDefaultsOfVariables(serverTarget(s)), config: s}
 		if o.isPendingApproval(s) {
 			all[i].Status = pendingApprovalStatus
 			continue
@@ -195,15 +195,15 @@ func (o *Options) issueOf(st mcp.ServerStatus) string {
 
 var variableWithDefaultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}`) })
 
-// withoutDefaults removes the defaults of variables, which the real CLI does not print.
-func withoutDefaults(text string) string {
+// withoutDefaultsOfVariables removes the defaults of variables, which the real CLI does not print.
+func withoutDefaultsOfVariables(text string) string {
 	return variableWithDefaultPattern().ReplaceAllString(text, "$${$1}")
 }
 
 // commandWithUnsetVariablesRedacted returns the command of a server as it appears in errors: variables that have neither a value nor a default are replaced.
 func (o *Options) commandWithUnsetVariablesRedacted(s mcp.ServerConfig) string {
 	unset := variableWithDefaultPattern().FindAllString(s.Expand(o.Client).Command, -1)
-	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaults(s.Command), func(variable string) string {
+	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaultsOfVariables(s.Command), func(variable string) string {
 		if slices.Contains(unset, variable) {
 			return "[redacted]"
 		}
@@ -287,11 +287,11 @@ func (o *Options) printServer(h serverState) {
 	}
 	fmt.Fprintf(w, "  Type: %s\n", h.Transport)
 	if h.Transport == "stdio" {
-		fmt.Fprintf(w, "  Command: %s\n", withoutDefaults(s.Command))
-		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+withoutDefaults(strings.Join(s.Args, " ")), " "))
+		fmt.Fprintf(w, "  Command: %s\n", withoutDefaultsOfVariables(s.Command))
+		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+withoutDefaultsOfVariables(strings.Join(s.Args, " ")), " "))
 		o.printMembers("Environment", "=", entry.Get("env"))
 	} else {
-		fmt.Fprintf(w, "  URL: %s\n", withoutDefaults(s.URL))
+		fmt.Fprintf(w, "  URL: %s\n", withoutDefaultsOfVariables(s.URL))
 		o.printMembers("Headers", ": ", entry.Get("headers"))
 		if login := o.describeOAuthSettings(s); login != "" {
 			fmt.Fprintf(w, "  OAuth: %s\n", login)
@@ -315,7 +315,7 @@ func (o *Options) printMembers(title, separator string, members json.RawMessage)
 	fmt.Fprintf(o.Stdout, "  %s:\n", title)
 	list, _ := plainjson.Parse(members) // was read before
 	for _, m := range list {
-		fmt.Fprintln(o.Stdout, strings.TrimSuffix("    "+m.Key+separator+withoutDefaults(plainjson.DecodeOrZero[string](m.Value)), " "))
+		fmt.Fprintln(o.Stdout, strings.TrimSuffix("    "+m.Key+separator+withoutDefaultsOfVariables(plainjson.DecodeOrZero[string](m.Value)), " "))
 	}
 }
 
