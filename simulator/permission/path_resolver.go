@@ -104,8 +104,8 @@ func (p *pathResolver) absolutePathFromCurrentDir(path string) string {
 	return p.absolutePathFrom(p.currentDir(), path)
 }
 
-// absolutePathKeepingDoubleSlash keeps two slashes at the beginning, which can name another computer, so that no rule and no directory covers such a
-// path.
+// absolutePathKeepingDoubleSlash keeps two slashes at the beginning of a path. They can name another computer: no rule and no
+// working directory covers such a path.
 func (p *pathResolver) absolutePathKeepingDoubleSlash(path string) string {
 	if strings.HasPrefix(path, "//") {
 		return "/" + p.resolveLinksBeforeParents(path)

@@ -116,7 +116,7 @@ func isBelow(dir, file string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// isInMainAboveLinkedWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
+// isInMainAboveLinkedWorktree reports whether dir is in the main worktree and contains the linked worktree of cwd.
 func isInMainAboveLinkedWorktree(dir, cwd string) bool {
 	top := gitworktree.NearestDirectoryWithDotGit(cwd)
 	main := gitworktree.MainTopOfLinkedWorktree(top)

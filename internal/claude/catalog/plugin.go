@@ -114,6 +114,9 @@ func NewKnownMarketplace(dir string, updated time.Time) json.RawMessage {
 // SaveNewMarketplaces adds marketplaces to the file of known marketplaces in marketplacesDir, unless they are already known or their
 // directories contain no manifest. The real CLI does this in the background, so this session's plugins stay the same. Errors are ignored.
 func SaveNewMarketplaces(marketplacesDir string, dirByName map[string]string, now time.Time) {
+	if len(dirByName) == 0 {
+		return // most sessions: they need not read the file
+	}
 	file := filepath.Join(marketplacesDir, KnownMarketplacesFile)
 	known, err := plainjson.ReadFileOrEmpty(file)
 	isNew := false

@@ -200,7 +200,8 @@ func withoutDefaultsOfVariables(text string) string {
 	return variableWithDefaultPattern().ReplaceAllString(text, "$${$1}")
 }
 
-// commandWithUnsetVariablesRedacted returns the command of a server as it appears in errors: variables that have neither a value nor a default are replaced.
+// commandWithUnsetVariablesRedacted returns the command of a server as it appears in errors: variables that have neither a value
+// nor a default are replaced.
 func (o *Options) commandWithUnsetVariablesRedacted(s mcp.ServerConfig) string {
 	unset := variableWithDefaultPattern().FindAllString(s.Expand(o.Client).Command, -1)
 	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaultsOfVariables(s.Command), func(variable string) string {
