@@ -3,33 +3,57 @@ package redact
 //go:generate sh -c "go mod download github.com/zricethezav/gitleaks/v8@v8.30.1 && go run ./rules $(go env GOMODCACHE)/github.com/zricethezav/gitleaks/v8@v8.30.1/config/gitleaks.toml"
 
 import (
-	_ "embed" // for additional_rules.txt
+	_ "embed" // for the rules
 	"maps"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
 
-// additionalRulesText contains rules for forms of secrets that gitleaks lacks, or matches too strictly for records. The first line of a
-// rule has its id and the names of the members of [rule] that are true, the second its keywords. The other lines, joined, are its
-// expression.
-//
-//go:embed additional_rules.txt
-var additionalRulesText string
+var (
+	// additionalRulesText contains rules for forms of secrets that gitleaks lacks, or matches too strictly for records. The first line of
+	// a rule has its id and members of [rule]: "name=number", or only the name of one that is true. The second line has its keywords. The
+	// other lines, joined, are its expression.
+	//
+	//go:embed additional_rules.txt
+	additionalRulesText string
 
-func additionalRules() []rule {
+	// The rule set of gitleaks, Copyright (c) 2019 Zachary Rice, used under the MIT License: permission to use, copy,
+	// modify and distribute is granted provided that this notice is kept; the software is provided as is, without warranty.
+	//
+	//go:embed gitleaks_rules.txt
+	gitleaksRulesText string
+
+	// gitleaksExclusionsText has two lines: an expression and words that a guess must not contain.
+	//
+	//go:embed gitleaks_exclusions.txt
+	gitleaksExclusionsText string
+)
+
+func readRules() []rule {
 	// Both placeholders also match in scripts and JSON texts, where line ends can be escaped.
 	patterns := strings.NewReplacer("{command start}", `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`, "{netrc separator}", `(?:\s|\\[nt]){1,9}`)
 	var rules []rule
-	for block := range strings.SplitSeq(patterns.Replace(additionalRulesText), "\n\n") {
+	for block := range strings.SplitSeq(patterns.Replace(additionalRulesText)+"\n"+gitleaksRulesText, "\n\n") {
 		lines := strings.Split(block, "\n")
-		id := strings.Fields(lines[0])
-		rules = append(rules, rule{
-			id: id[0], keywords: lines[1], expr: strings.Join(lines[2:], ""),
-			isGuess: slices.Contains(id, "isGuess"), usesContext: slices.Contains(id, "usesContext"), isCommandOption: slices.Contains(id, "isCommandOption"),
-		})
+		properties := strings.Fields(lines[0])
+		r := rule{
+			id: properties[0], keywords: lines[1], expr: strings.Join(lines[2:], ""),
+			isGuess: slices.Contains(properties, "isGuess"), usesContext: slices.Contains(properties, "usesContext"), isCommandOption: slices.Contains(properties, "isCommandOption"),
+		}
+		for _, property := range properties[1:] {
+			name, number, _ := strings.Cut(property, "=")
+			switch name {
+			case "entropy":
+				r.entropy, _ = strconv.ParseFloat(number, 64)
+			case "group":
+				r.group, _ = strconv.Atoi(number)
+			}
+		}
+		rules = append(rules, r)
 	}
 	return rules
 }
@@ -46,7 +70,7 @@ type secretShapeFinder struct {
 }
 
 func newSecretShapeFinder() *secretShapeFinder {
-	s := &secretShapeFinder{rules: slices.Concat(additionalRules(), gitleaksRules[:]), words: newWordFinder(true)}
+	s := &secretShapeFinder{rules: readRules(), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
@@ -215,7 +239,8 @@ func (s *secretShapeFinder) isGuessFalsePositive(guessingRule rule, matchedText,
 	}
 	s.mu.Lock()
 	if s.exclusions == nil {
-		s.exclusions = &falsePositivePatterns{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
+		expr, words, _ := strings.Cut(gitleaksExclusionsText, "\n")
+		s.exclusions = &falsePositivePatterns{match: regexp.MustCompile(expr), words: strings.Fields(words)}
 	}
 	g := s.exclusions
 	s.mu.Unlock()
