@@ -55,7 +55,7 @@ func commandTable() []commandEntry {
 		{name: "version", usage: "version [--json]", help: "Print the version of claudeless and of the claude it simulates", run: kongCommand[versionCmd]("version")},
 		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: commandWithOnlyHelpFlag("completion", runCompletion)},
 		{name: "man", usage: "man", help: "Print the manual page", run: commandWithOnlyHelpFlag("man", func(_ context.Context, s *process.System, _ []string) error {
-			return helpProgram(s).WriteMan(s.Stdout, claudelessVersion())
+			return writeHelpText(s, help.TextManualPage)
 		})},
 		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: commandWithOnlyHelpFlag("help", runHelp)},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure, inspect and call MCP servers", inClaude: true, run: runMCP},

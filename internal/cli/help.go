@@ -84,10 +84,14 @@ func printVersionFacts(s *process.System, p claudecode.Profile, asJSON bool) err
 	return err
 }
 
-func helpProgram(s *process.System) *help.Program {
-	p := &help.Program{Name: s.InvokedProgramName()}
+func writeHelpText(s *process.System, textName string) error {
+	p := &help.Program{Name: s.InvokedProgramName(), Version: claudelessVersion()}
 	for _, c := range commandTable() {
-		p.Commands = append(p.Commands, help.Entry{Usage: c.usage, Help: c.help})
+		entry := help.Entry{Usage: c.usage, Help: c.help}
+		p.Commands = append(p.Commands, entry)
+		if c.inClaude {
+			p.ClaudeCommands = append(p.ClaudeCommands, entry)
+		}
 	}
 	options, own := flags.HelpLines()
 	for _, o := range options {
@@ -96,33 +100,14 @@ func helpProgram(s *process.System) *help.Program {
 	for _, o := range own {
 		p.ClaudelessOptions = append(p.ClaudelessOptions, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
-	return p
+	return p.Write(s.Stdout, textName)
 }
 
 func printHelp(s *process.System) error {
-	p := helpProgram(s)
-	if !s.CalledAsClaude() {
-		return p.WriteHelp(s.Stdout)
+	if s.CalledAsClaude() {
+		return writeHelpText(s, help.TextClaudeHelp)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.InvokedProgramName())
-	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
-		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
-	b.WriteString("Arguments:\n")
-	help.WriteEntry(&b, help.Entry{Usage: "prompt", Help: "The prompt; read from stdin if missing, and combined with stdin if both are given"})
-	b.WriteString("\nOptions:\n")
-	for _, o := range p.ClaudeOptions {
-		help.WriteEntry(&b, o)
-	}
-	help.WriteEntry(&b, help.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
-	b.WriteString("\nCommands:\n")
-	for _, c := range commandTable() {
-		if c.inClaude {
-			help.WriteEntry(&b, help.Entry{Usage: c.usage, Help: c.help})
-		}
-	}
-	_, err := io.WriteString(s.Stdout, b.String())
-	return err
+	return writeHelpText(s, help.TextHelp)
 }
 
 func runHelp(ctx context.Context, s *process.System, words []string) error {
@@ -130,7 +115,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	case len(words) == 0:
 		return printHelp(s)
 	case words[0] == "claude-flags":
-		return helpProgram(s).WriteClaudeOptions(s.Stdout)
+		return writeHelpText(s, help.TextClaudeOptions)
 	}
 	if run := commandOfWord(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
@@ -142,7 +127,10 @@ func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
 		return process.WithHint("missing shell name", strings.Join(help.Shells(), ", "))
 	}
-	return helpProgram(s).WriteCompletion(s.Stdout, words[0])
+	if !slices.Contains(help.Shells(), words[0]) {
+		return fmt.Errorf("no completions for the shell %q; supported: %s", words[0], strings.Join(help.Shells(), ", "))
+	}
+	return writeHelpText(s, words[0])
 }
 
 //go:embed command_help.txt

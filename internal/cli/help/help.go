@@ -4,9 +4,14 @@
 package help
 
 import (
+	"bytes"
+	"embed"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
+	"text/template"
 )
 
 // Entry is one line of help: a command with its usage, or an option.
@@ -18,104 +23,67 @@ func (e Entry) FirstUsageWord() string {
 	return name
 }
 
+// Text returns the entry with its description in one column. A long usage gets its own line.
+func (e Entry) Text() string {
+	const width = 44
+	if len(e.Usage) > width {
+		return fmt.Sprintf("  %s\n  %-*s  %s\n", e.Usage, width, "", e.Help)
+	}
+	return fmt.Sprintf("  %-*s  %s\n", width, e.Usage, e.Help)
+}
+
 // Program describes the command line.
 type Program struct {
 	Name              string  // the name under which the program was started
+	Version           string  // the version of claudeless
 	Commands          []Entry // the commands of claudeless
+	ClaudeCommands    []Entry // the commands that claude also has
 	ClaudeOptions     []Entry // the options of claude
 	ClaudelessOptions []Entry // the options that only claudeless has
 }
 
-// WriteHelp writes the help of claudeless: first steps, commands, options.
-func (p *Program) WriteHelp(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, `claudeless is a test double for Claude Code: the claude command with a scripted model. No key, no cost, no network.
+// LongOptions returns one entry for each long option, sorted.
+func (p *Program) LongOptions() []Entry {
+	var all []Entry
+	pattern := regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`)
+	for _, e := range slices.Concat(p.ClaudeOptions, p.ClaudelessOptions) {
+		for _, name := range pattern.FindAllString(e.Usage, -1) {
+			all = append(all, Entry{Usage: name, Help: e.Help})
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Usage, b.Usage) })
+	return slices.CompactFunc(all, func(a, b Entry) bool { return a.Usage == b.Usage })
+}
 
-Usage: %[1]s COMMAND …              one of the commands below
-       %[1]s [options] [prompt]     run as claude: the same options, events and exit codes
+// templateFiles are executed with a [Program].
+//
+//go:embed templates
+var templateFiles embed.FS
 
-Get started:
-  %[1]s init                                        write a working scenario, MCP server and CI job
-  %[1]s -p "What is the weather in Oslo?"           answer the prompt from the scenario
-  %[1]s exec -s claudeless.toml -- npm test         test your own program: claude is replaced and the run is checked
+// Texts that [Program.Write] can write.
+const (
+	TextHelp          = "help"
+	TextClaudeHelp    = "claude_help"
+	TextClaudeOptions = "claude_options" // only the options of claude
+	TextManualPage    = "man"            // in the man(7) format
+)
 
-Commands:
-`, p.Name)
-	writeEntries(&b, p.Commands)
-	b.WriteString("\nOptions of claudeless:\n")
-	writeEntries(&b, p.ClaudelessOptions)
-	fmt.Fprintf(&b, "\nOptions of claude (details in docs/compatibility.md; to print only these: %s help claude-flags):\n", p.Name)
-	writeEntries(&b, p.ClaudeOptions)
-	WriteEntry(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
-	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")
-	_, err := io.WriteString(w, b.String())
+// Shells lists the shells with completions. The name of a shell is also a text that [Program.Write] can write: it completes
+// commands as the first word, long options everywhere, files for the rest.
+func Shells() []string { return []string{"bash", "fish", "zsh"} }
+
+// Write writes the text with this name.
+func (p *Program) Write(w io.Writer, textName string) error {
+	functions := template.FuncMap{"quote": shellQuote, "roff": escapeRoff}
+	var text bytes.Buffer
+	if err := template.Must(template.New(textName).Funcs(functions).ParseFS(templateFiles, "templates/"+textName)).Execute(&text, p); err != nil {
+		return err
+	}
+	_, err := text.WriteTo(w)
 	return err
 }
 
-// WriteClaudeOptions writes only the options of claude.
-func (p *Program) WriteClaudeOptions(w io.Writer) error {
-	var b strings.Builder
-	writeEntries(&b, p.ClaudeOptions)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func writeEntries(b *strings.Builder, entries []Entry) {
-	for _, e := range entries {
-		WriteEntry(b, e)
-	}
-}
-
-// WriteEntry writes an entry with its description in one column. A long usage gets its own line.
-func WriteEntry(b *strings.Builder, e Entry) {
-	const width = 44
-	if len(e.Usage) > width {
-		fmt.Fprintf(b, "  %s\n  %-*s  %s\n", e.Usage, width, "", e.Help)
-		return
-	}
-	fmt.Fprintf(b, "  %-*s  %s\n", width, e.Usage, e.Help)
-}
-
-// WriteMan writes the manual page in the man(7) format.
-func (p *Program) WriteMan(w io.Writer, version string) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, ".TH CLAUDELESS 1 \"\" \"claudeless %s\" \"User Commands\"\n", escapeRoff(version))
-	b.WriteString(".SH NAME\nclaudeless \\- test double for Claude Code\n")
-	b.WriteString(".SH SYNOPSIS\n.B claudeless\n.I COMMAND\n\\&...\n.br\n.B claudeless\n[\\fIoptions\\fR] [\\fIprompt\\fR]\n")
-	b.WriteString(".SH DESCRIPTION\nThe claude command with a scripted model: the same options, events and exit codes, without key, cost or network.\n" +
-		"A TOML file, the scenario, says what the model says and which tools it calls; the calls are real.\n")
-	writeManSection(&b, "COMMANDS", p.Commands)
-	writeManSection(&b, "OPTIONS OF CLAUDELESS", p.ClaudelessOptions)
-	writeManSection(&b, "OPTIONS OF CLAUDE", p.ClaudeOptions)
-	b.WriteString(`.SH EXIT STATUS
-The status of claude: 0, or 1 after an error.
-.TP
-3
-An expectation of the scenario was not met.
-.TP
-4
-The caller treated claude in a way that breaks with the real one (exec, verify).
-.TP
-5
-A real claude was reached (exec).
-.TP
-6
-The test could pass for the wrong reason (\-\-strict).
-.SH FILES
-.TP
-claudeless.toml
-The scenario, unless another one is named.
-`)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func writeManSection(b *strings.Builder, title string, entries []Entry) {
-	fmt.Fprintf(b, ".SH %s\n", title)
-	for _, e := range entries {
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", escapeRoff(e.Usage), escapeRoff(e.Help))
-	}
-}
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func escapeRoff(s string) string {
 	s = strings.ReplaceAll(s, `\`, `\e`)
