@@ -1,6 +1,7 @@
 package runner
 
 import (
+	_ "embed" // for package_manager_shim.sh
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -263,22 +264,9 @@ func writePackageManagerShimsProtectingClaude(shimDir, pathVariable string) erro
 }
 
 // packageManagerShimFormatIgnoringClaudeChanges is the script of a package manager's shim; %s is the real program.
-const packageManagerShimFormatIgnoringClaudeChanges = `#!/bin/sh
-# Made by claudeless: the claude of the machine stays as it is.
-global= changes= claude=
-for word do
-	case $word in
-	-g | --global | --location=global | global) global=1 ;;
-	i | in | install | add | up | update | upgrade | un | uninstall | rm | remove) changes=1 ;;
-	@anthropic-ai/claude-code | @anthropic-ai/claude-code@*) claude=1 ;;
-	esac
-done
-if [ "$global$changes$claude" = 111 ]; then
-	echo "up to date"
-	exit 0
-fi
-exec %s "$@"
-`
+//
+//go:embed package_manager_shim.sh
+var packageManagerShimFormatIgnoringClaudeChanges string
 
 // ClaudeFirstStart specifies which dialogs claude shows when it starts on a terminal. With the zero value, claude shows only
 // one: it asks whether to trust the directory, because no directory is trusted yet.
