@@ -49,12 +49,17 @@ type Options struct {
 	Tasks  *task.Set
 	Skills Skills // loads the skills; nil means that no skill is available
 	Modes  Modes  // reads and changes the permission mode; nil means that the mode does not change
-	// PlanFile returns the path of the plan file. If it is nil or returns "", plans are not saved.
-	PlanFile func() string
+	Paths  Paths  // nil means that plans are not saved; the tools of the task list need it
 	// ReadFiles holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines.
 	ReadFiles map[string]string
 	// Answers are the scripted answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
+}
+
+// Paths are the paths of files that belong to the session.
+type Paths interface {
+	PlanFile() string    // path of the plan file; "" means that plans are not saved
+	TaskListDir() string // directory of the task list
 }
 
 // Access reports which files may be read and changed.
@@ -120,8 +125,8 @@ func New(o Options) (*Tools, error) {
 		worktrees: newWorktreeSwitcher(o, t.shell),
 		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, projectDir: o.CWD, pid: o.PID, sessionID: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
-		tasks:     &checklist{taskHooks: o.Hooks},
-		planMode:  &planTools{modes: o.Modes, planFilePath: o.PlanFile},
+		tasks:     &checklist{taskHooks: o.Hooks, paths: o.Paths},
+		planMode:  &planTools{modes: o.Modes, paths: o.Paths},
 		skills:    o.Skills,
 		answers:   maps.Clone(o.Answers),
 	}

@@ -32,6 +32,9 @@ func newTools(t *testing.T, o Options) *Tools {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
+	if o.Paths == nil {
+		o.Paths = fakePaths{tasks: filepath.Join(t.TempDir(), "tasks")}
+	}
 	tools, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +42,11 @@ func newTools(t *testing.T, o Options) *Tools {
 	t.Cleanup(tools.Close)
 	return tools
 }
+
+type fakePaths struct{ plan, tasks string }
+
+func (p fakePaths) PlanFile() string    { return p.plan }
+func (p fakePaths) TaskListDir() string { return p.tasks }
 
 // fakeClock never moves.
 type fakeClock struct {

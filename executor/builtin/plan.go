@@ -18,8 +18,8 @@ type Modes interface {
 }
 
 type planTools struct {
-	modes        Modes         // nil means the mode does not change
-	planFilePath func() string // returns the path of the plan file; nil or "" means no plan file
+	modes Modes // nil means the mode does not change
+	paths Paths // nil means that there is no plan file
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -31,9 +31,7 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 		Name: "EnterPlanMode",
 		Run: func(context.Context, protocol.ToolUse) tool.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
-			r := tool.ResultWithoutEvents(tool.Text(message, struct {
-				Message string `json:"message"`
-			}{message}))
+			r := tool.ResultWithoutEvents(tool.Text(message, tool.Output("message", message)))
 			if p.modes == nil || p.modes.Mode() != protocol.ModePlan {
 				r.EventsBefore = p.setModeAndReturnEvents(protocol.ModePlan)
 			}
@@ -90,8 +88,8 @@ func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.
 
 // currentPlan returns the plan (nil means none) and the path of the file for it ("" means no file).
 func (p *planTools) currentPlan() (plan *string, path string) {
-	if p.planFilePath != nil {
-		path = p.planFilePath()
+	if p.paths != nil {
+		path = p.paths.PlanFile()
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

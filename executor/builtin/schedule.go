@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,14 +96,11 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	} else {
 		s.tasks.AddJob(j.Job)
 	}
-	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), struct {
-		ID        string  `json:"id"`
-		Human     string  `json:"humanSchedule"`
-		Recurring bool    `json:"recurring"`
-		Durable   bool    `json:"durable"`
-		Next      float64 `json:"nextFireAt"`
-		MaxAge    int64   `json:"maxAgeMs,omitempty"` // set for recurring jobs
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.FirstRunMillis(), maxJobAgeMS(j.Recurring)})
+	out := tool.Output("id", j.ID, "humanSchedule", c.String(), "recurring", j.Recurring, "durable", in.Durable, "nextFireAt", j.FirstRunMillis())
+	if j.Recurring {
+		out = append(out, tool.Output("maxAgeMs", maxJobAgeMS(true))...)
+	}
+	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), out)
 }
 
 // maxJobAgeMS returns the milliseconds after which a recurring job expires; 0 for other jobs.
@@ -126,10 +124,7 @@ type cronJobOutput struct {
 }
 
 func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
-	out := struct {
-		Jobs []cronJobOutput `json:"jobs"`
-	}{[]cronJobOutput{}}
-	var lines []string
+	jobs, lines := []cronJobOutput{}, []string{}
 	for _, j := range s.allJobs() {
 		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.FirstRunMillis()}
 		kind, kept := "one-shot", ""
@@ -139,13 +134,10 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 		if !j.isDurable {
 			kept, l.Durable = " [session-only]", new(bool)
 		}
-		out.Jobs = append(out.Jobs, l)
+		jobs = append(jobs, l)
 		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), truncatedFirstLine(j.Prompt)))
 	}
-	if len(lines) == 0 {
-		return tool.Text("No scheduled jobs.", out)
-	}
-	return tool.Text(strings.Join(lines, "\n"), out)
+	return tool.Text(cmp.Or(strings.Join(lines, "\n"), "No scheduled jobs."), tool.Output("jobs", jobs))
 }
 
 // truncatedFirstLine returns the first line of a prompt, truncated to 80 UTF-16 units.
@@ -190,9 +182,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	if gone == 0 {
 		return tool.Refuse("No scheduled job with id '%s'", in.ID)
 	}
-	return tool.Text("Cancelled job "+in.ID+".", struct {
-		ID string `json:"id"`
-	}{in.ID})
+	return tool.Text("Cancelled job "+in.ID+".", tool.Output("id", in.ID))
 }
 
 type cronJob struct {

@@ -127,8 +127,8 @@ func TestPlanMode(t *testing.T) {
 	mode := fakeModes{mode: protocol.ModeDefault}
 	file := filepath.Join(t.TempDir(), "plan.md")
 	tools := newTools(t, Options{
-		Modes:    &mode,
-		PlanFile: func() string { return file },
+		Modes: &mode,
+		Paths: fakePaths{plan: file},
 	})
 	leave := func(input string) protocol.ToolUse {
 		return protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(input)}

@@ -123,7 +123,7 @@ func TestPlanModeSwitches(t *testing.T) {
 	m := fakeModes{mode: protocol.ModeDefault}
 	file := filepath.Join(t.TempDir(), "plans", "p.md")
 	tools := newTools(t, Options{
-		Modes: &m, PlanFile: func() string { return file },
+		Modes: &m, Paths: fakePaths{plan: file},
 	})
 	exit := protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(`{}`)}
 	if r := tools.Precheck(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {

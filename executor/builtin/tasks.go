@@ -1,9 +1,15 @@
 package builtin
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +19,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// checklistTask is a task as its file contains it.
 type checklistTask struct {
-	ID          string   `json:"id"`
-	Subject     string   `json:"subject"`
-	Description string   `json:"description"`
-	Status      string   `json:"status"`
-	Owner       string   `json:"owner,omitempty"`
-	Blocks      []string `json:"blocks"`
-	BlockedBy   []string `json:"blockedBy"`
+	ID          string    `json:"id"`
+	Subject     string    `json:"subject"`
+	Description string    `json:"description"`
+	ActiveForm  *string   `json:"activeForm,omitempty"`
+	Owner       *string   `json:"owner,omitempty"`
+	Status      string    `json:"status"`
+	Blocks      []string  `json:"blocks"`
+	BlockedBy   []string  `json:"blockedBy"`
+	Metadata    tool.Keys `json:"metadata,omitempty"`
 
-	activeForm string
-	metadata   map[string]json.RawMessage
-	isDeleted  bool
+	saved     []byte   // the task as JSON, as it was read
+	addedKeys []string // keys that this call adds at the end of the file; later calls sort them
 }
 
 // Hooks runs user code around the tools.
@@ -36,22 +44,100 @@ type Hooks interface {
 	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 }
 
-// checklist is the task list of the model. It is unrelated to background tasks.
+// checklist is the task list of the model, in files that other sessions may read and change. It is unrelated to background tasks.
 type checklist struct {
 	taskHooks Hooks // nil means none
+	paths     Paths
 
-	mu    sync.Mutex
-	tasks []*checklistTask
+	mu sync.Mutex // locked while files are changed
 }
 
-// findTask returns the task with this id, or nil. l.mu must be locked.
-func (l *checklist) findTask(id string) *checklistTask {
-	for _, k := range l.tasks {
-		if k.ID == id && !k.isDeleted {
-			return k
-		}
+// checklistTasks are sorted by id.
+type checklistTasks []*checklistTask
+
+// find returns the task with this id, or nil.
+func (l checklistTasks) find(id string) *checklistTask {
+	if i := slices.IndexFunc(l, func(k *checklistTask) bool { return k.ID == id }); i >= 0 {
+		return l[i]
 	}
 	return nil
+}
+
+func (l *checklist) path(fileName string) string {
+	return filepath.Join(l.paths.TaskListDir(), fileName)
+}
+
+// highestDeletedID returns the highest id of the deleted tasks; 0 means none.
+func (l *checklist) highestDeletedID() int {
+	text, _ := os.ReadFile(l.path(".highwatermark"))
+	id, _ := strconv.Atoi(string(text))
+	return id
+}
+
+// read returns the tasks whose files are valid, and the highest id that was ever used.
+func (l *checklist) read() (tasks checklistTasks, lastID int) {
+	lastID = l.highestDeletedID()
+	files, _ := os.ReadDir(l.path(""))
+	for _, f := range files {
+		id, _ := strconv.Atoi(strings.TrimSuffix(f.Name(), ".json"))
+		lastID = max(lastID, id)
+		data, _ := os.ReadFile(l.path(f.Name()))
+		k := &checklistTask{}
+		if json.Unmarshal(data, k) == nil && k.Blocks != nil && k.BlockedBy != nil && slices.Contains([]string{"pending", "in_progress", "completed"}, k.Status) {
+			k.saved, _ = protocol.Marshal(k)
+			tasks = append(tasks, k)
+		}
+	}
+	slices.SortFunc(tasks, func(a, b *checklistTask) int { return cmp.Or(len(a.ID)-len(b.ID), strings.Compare(a.ID, b.ID)) })
+	return tasks, lastID
+}
+
+// write writes the files of the tasks that have changed.
+func (l *checklist) write(tasks ...*checklistTask) (err error) {
+	for _, k := range tasks {
+		data, _ := protocol.Marshal(k) // cannot fail
+		if bytes.Equal(data, k.saved) {
+			continue
+		}
+		var o tool.Keys
+		_ = json.Unmarshal(data, &o)
+		for _, key := range k.addedKeys {
+			value := o.Get(key)
+			o = o.Delete(key).Set(key, value)
+		}
+		err = errors.Join(err, os.WriteFile(l.path(k.ID+".json"), []byte(o.Indented()), 0o644))
+	}
+	return err
+}
+
+// create gives a task the next free id and writes its file.
+func (l *checklist) create(k *checklistTask) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = errors.Join(os.MkdirAll(l.path(""), 0o755), os.WriteFile(l.path(".lock"), nil, 0o644)) // the file below gets the same error
+	for {
+		_, lastID := l.read()
+		k.ID = strconv.Itoa(lastID + 1)
+		f, err := os.OpenFile(l.path(k.ID+".json"), os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			return errors.Join(f.Close(), l.write(k))
+		}
+		if !errors.Is(err, fs.ErrExist) { // otherwise another session has just used the id
+			return err
+		}
+	}
+}
+
+// remove deletes a task and the references to it. l.mu must be locked.
+func (l *checklist) remove(tasks checklistTasks, removed *checklistTask) error {
+	id, _ := strconv.Atoi(removed.ID)
+	err := os.WriteFile(l.path(".highwatermark"), []byte(strconv.Itoa(max(id, l.highestDeletedID()))), 0o644)
+	tasks = slices.DeleteFunc(tasks, func(k *checklistTask) bool { return k == removed })
+	isRemoved := func(id string) bool { return id == removed.ID }
+	for _, k := range tasks {
+		k.Blocks, k.BlockedBy = slices.DeleteFunc(k.Blocks, isRemoved), slices.DeleteFunc(k.BlockedBy, isRemoved)
+	}
+	return errors.Join(err, os.Remove(l.path(removed.ID+".json")), l.write(tasks...))
 }
 
 func (l *checklist) tools() []tool.Tool {
@@ -82,37 +168,27 @@ func taskCreateTool(l *checklist) tool.Tool {
 }
 
 type taskCreateInput struct {
-	Subject     string                     `json:"subject"`
-	Description string                     `json:"description"`
-	ActiveForm  string                     `json:"activeForm"`
-	Metadata    map[string]json.RawMessage `json:"metadata"`
+	Subject     string    `json:"subject"`
+	Description string    `json:"description"`
+	ActiveForm  *string   `json:"activeForm"`
+	Metadata    tool.Keys `json:"metadata"`
 }
 
 func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
-	l.mu.Lock()
 	k := &checklistTask{
-		ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
-		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
+		Subject: in.Subject, Description: in.Description, ActiveForm: in.ActiveForm, Status: "pending",
+		Blocks: []string{}, BlockedBy: []string{}, Metadata: in.Metadata,
 	}
-	l.tasks = append(l.tasks, k)
-	l.mu.Unlock()
+	if err := l.create(k); err != nil {
+		return tool.ResultWithoutEvents(tool.Fail("%v", err))
+	}
 	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookChecklistTask: k.taskForHooks()})
+	created := tool.Output("id", k.ID, "subject", k.Subject, "description", k.Description)
+	r := tool.ResultWithoutEvents(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), tool.Output("task", created)))
 	if feedback != "" {
-		l.mu.Lock()
-		k.isDeleted = true
-		l.mu.Unlock()
-		r := tool.ResultWithoutEvents(tool.Fail("%s", strings.TrimSpace(feedback)))
-		r.EventsBefore = shown
-		return r
+		_, _ = l.updateTask(taskUpdateInput{TaskID: k.ID, Status: new("deleted")}) // the call fails anyway
+		r = tool.ResultWithoutEvents(tool.Fail("%s", strings.TrimSpace(feedback)))
 	}
-	type created struct {
-		ID          string `json:"id"`
-		Subject     string `json:"subject"`
-		Description string `json:"description"`
-	}
-	r := tool.ResultWithoutEvents(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
-		Task created `json:"task"`
-	}{created{k.ID, k.Subject, k.Description}}))
 	r.EventsBefore = shown
 	return r
 }
@@ -129,19 +205,12 @@ func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (fe
 }
 
 func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protocol.ToolResult {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out struct {
-		Task *checklistTask `json:"task"`
-	}
-	k := l.findTask(in.TaskID)
+	tasks, _ := l.read()
+	k := tasks.find(in.TaskID)
 	if k == nil {
-		return tool.Text("Task not found", out)
+		return tool.Text("Task not found", tool.Output("task", k))
 	}
-	view := *k
-	// Only TaskList shows the owner.
-	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), ""
-	out.Task = &view
+	k.ActiveForm, k.Owner, k.Metadata = nil, nil, nil // not part of the result
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
 		lines = append(lines, "Blocked by: "+formatTaskIDs(k.BlockedBy))
@@ -149,47 +218,37 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	if len(k.Blocks) > 0 {
 		lines = append(lines, "Blocks: "+formatTaskIDs(k.Blocks))
 	}
-	return tool.Text(strings.Join(lines, "\n"), out)
+	return tool.Text(strings.Join(lines, "\n"), tool.Output("task", k))
 }
 
 func formatTaskIDs(ids []string) string { return "#" + strings.Join(ids, ", #") }
 
 func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	tasks, _ := l.read()
 	type line struct {
 		ID        string   `json:"id"`
 		Subject   string   `json:"subject"`
 		Status    string   `json:"status"`
-		Owner     string   `json:"owner,omitempty"`
+		Owner     *string  `json:"owner,omitempty"`
 		BlockedBy []string `json:"blockedBy"`
 	}
-	out := struct {
-		Tasks []line `json:"tasks"`
-	}{[]line{}}
-	var lines []string
-	for _, k := range l.tasks {
-		if k.isDeleted {
-			continue
-		}
+	list, lines := []line{}, []string{}
+	for _, k := range tasks {
 		blocked := slices.DeleteFunc(slices.Clone(k.BlockedBy), func(id string) bool {
-			other := l.findTask(id)
+			other := tasks.find(id)
 			return other == nil || other.Status == "completed"
 		})
 		s := fmt.Sprintf("#%s [%s] %s", k.ID, k.Status, k.Subject)
-		if k.Owner != "" {
-			s += " (" + k.Owner + ")"
+		if k.Owner != nil && *k.Owner != "" {
+			s += " (" + *k.Owner + ")"
 		}
 		if len(blocked) > 0 {
 			s += " [blocked by " + formatTaskIDs(blocked) + "]"
 		}
 		lines = append(lines, s)
-		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNilCopy(blocked)})
+		list = append(list, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNilCopy(blocked)})
 	}
-	if len(lines) == 0 {
-		return tool.Text("No tasks found", out)
-	}
-	return tool.Text(strings.Join(lines, "\n"), out)
+	return tool.Text(cmp.Or(strings.Join(lines, "\n"), "No tasks found"), tool.Output("tasks", list))
 }
 
 func taskUpdateTool(l *checklist) tool.Tool {
@@ -204,99 +263,98 @@ func taskUpdateTool(l *checklist) tool.Tool {
 }
 
 type taskUpdateInput struct {
-	TaskID       string                     `json:"taskId"`
-	Subject      *string                    `json:"subject"`
-	Description  *string                    `json:"description"`
-	ActiveForm   *string                    `json:"activeForm"`
-	Status       *string                    `json:"status"`
-	Owner        *string                    `json:"owner"`
-	AddBlocks    []string                   `json:"addBlocks"`
-	AddBlockedBy []string                   `json:"addBlockedBy"`
-	Metadata     map[string]json.RawMessage `json:"metadata"`
-}
-
-type taskStatusChange struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	TaskID       string    `json:"taskId"`
+	Subject      *string   `json:"subject"`
+	Description  *string   `json:"description"`
+	ActiveForm   *string   `json:"activeForm"`
+	Status       *string   `json:"status"`
+	Owner        *string   `json:"owner"`
+	AddBlocks    []string  `json:"addBlocks"`
+	AddBlockedBy []string  `json:"addBlockedBy"`
+	Metadata     tool.Keys `json:"metadata"`
 }
 
 type taskUpdateOutput struct {
-	Success       bool              `json:"success"`
-	TaskID        string            `json:"taskId"`
-	UpdatedFields []string          `json:"updatedFields"`
-	Error         string            `json:"error,omitempty"`
-	StatusChange  *taskStatusChange `json:"statusChange,omitempty"`
+	Success       bool      `json:"success"`
+	TaskID        string    `json:"taskId"`
+	UpdatedFields []string  `json:"updatedFields"`
+	Error         string    `json:"error,omitempty"`
+	StatusChange  tool.Keys `json:"statusChange,omitempty"`
 }
 
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
 	feedback, shown := l.runCompletedHooks(ctx, in)
-	if feedback != "" {
-		r := tool.ResultWithoutEvents(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
-		r.EventsBefore = shown
-		return r
+	result, err := tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}), error(nil)
+	if feedback == "" {
+		result, err = l.updateTask(in)
 	}
-	r := tool.ResultWithoutEvents(l.updateTask(in))
+	if err != nil {
+		result = tool.Fail("%v", err)
+	}
+	r := tool.ResultWithoutEvents(result)
 	r.EventsBefore = shown
 	return r
 }
 
 func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
-	l.mu.Lock()
-	k := l.findTask(in.TaskID)
+	tasks, _ := l.read()
+	k := tasks.find(in.TaskID)
 	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
-		l.mu.Unlock()
 		return "", nil
 	}
-	hookTask := k.taskForHooks()
-	l.mu.Unlock()
-	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookChecklistTask: hookTask})
+	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookChecklistTask: k.taskForHooks()})
 }
 
-func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
+func (l *checklist) updateTask(in taskUpdateInput) (protocol.ToolResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	tasks, _ := l.read()
 	out := taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}}
-	k := l.findTask(in.TaskID)
+	k := tasks.find(in.TaskID)
 	if k == nil {
 		out.Error = "Task not found"
-		return tool.Text(out.Error, out)
+		return tool.Text(out.Error, out), nil
 	}
-	set := func(name string, field, value *string) {
-		if value != nil && *value != *field {
-			*field = *value
-			out.UpdatedFields = append(out.UpdatedFields, name)
+	out.Success = true
+	if in.Status != nil && *in.Status != k.Status {
+		out.StatusChange = tool.Output("from", k.Status, "to", *in.Status)
+		if *in.Status == "deleted" { // a deletion ignores all other fields of the call
+			out.UpdatedFields = []string{*in.Status}
+			return tool.Text("Updated task #"+k.ID+" "+*in.Status, out), l.remove(tasks, k)
 		}
 	}
-	status := k.Status
-	if in.Status != nil && *in.Status == "deleted" { // a deletion ignores all other fields of the call
-		k.Status, k.isDeleted = *in.Status, true
-		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &taskStatusChange{status, k.Status}
-		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
+	set := func(name string, value, newValue *string) *string {
+		if newValue == nil || value != nil && *value == *newValue {
+			return value
+		}
+		out.UpdatedFields = append(out.UpdatedFields, name)
+		if value == nil {
+			k.addedKeys = append(k.addedKeys, name)
+		}
+		return newValue
 	}
-	set("subject", &k.Subject, in.Subject)
-	set("description", &k.Description, in.Description)
-	set("activeForm", &k.activeForm, in.ActiveForm)
-	set("owner", &k.Owner, in.Owner)
-	set("status", &k.Status, in.Status)
-	out.UpdatedFields = append(out.UpdatedFields, l.addDependencies(k, in)...)
-	if len(in.Metadata) > 0 {
+	k.Subject, k.Description = *set("subject", &k.Subject, in.Subject), *set("description", &k.Description, in.Description)
+	k.ActiveForm, k.Owner = set("activeForm", k.ActiveForm, in.ActiveForm), set("owner", k.Owner, in.Owner)
+	if in.Metadata != nil {
+		if k.Metadata == nil {
+			k.addedKeys = append(k.addedKeys, "metadata")
+		}
 		k.mergeMetadata(in.Metadata)
 		out.UpdatedFields = append(out.UpdatedFields, "metadata")
 	}
-	if k.Status != status {
-		out.StatusChange = &taskStatusChange{status, k.Status}
-	}
-	out.Success = true
-	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
+	k.Status = *set("status", &k.Status, in.Status)
+	out.UpdatedFields = append(out.UpdatedFields, tasks.addDependencies(k, in)...)
+	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out), l.write(tasks...)
 }
 
 // addDependencies records, in both tasks, that k blocks another task or is blocked by it. changed lists the fields of k
-// for which the input has a new id, even if no task has this id (observed with 2.1.329). l.mu must be locked.
-func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
+// for which the input has a new id, even if no task has this id (observed with 2.1.329).
+func (l checklistTasks) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
 			first.Blocks = append(first.Blocks, second.ID)
 			second.BlockedBy = append(second.BlockedBy, first.ID)
+			first.addedKeys, second.addedKeys = nil, nil // the real CLI reads and writes both files again
 		}
 	}
 	isNew := func(to []string) func(string) bool {
@@ -306,27 +364,24 @@ func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (chang
 		changed = append(changed, "blocks")
 	}
 	for _, id := range in.AddBlocks {
-		add(k, l.findTask(id))
+		add(k, l.find(id))
 	}
 	if slices.ContainsFunc(in.AddBlockedBy, isNew(k.BlockedBy)) {
 		changed = append(changed, "blockedBy")
 	}
 	for _, id := range in.AddBlockedBy {
-		add(l.findTask(id), k)
+		add(l.find(id), k)
 	}
 	return changed
 }
 
-func (k *checklistTask) mergeMetadata(keys map[string]json.RawMessage) {
-	if k.metadata == nil {
-		k.metadata = map[string]json.RawMessage{}
-	}
-	for key, value := range keys {
-		if string(value) == "null" {
-			delete(k.metadata, key)
-			continue
+func (k *checklistTask) mergeMetadata(keys tool.Keys) {
+	for _, m := range keys {
+		if string(m.Value) == "null" {
+			k.Metadata = k.Metadata.Delete(m.Key)
+		} else {
+			k.Metadata = k.Metadata.Set(m.Key, m.Value)
 		}
-		k.metadata[key] = value
 	}
 }
 
@@ -344,10 +399,7 @@ type todoList struct {
 func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todoItem }) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := struct {
-		OldTodos []todoItem `json:"oldTodos"`
-		NewTodos []todoItem `json:"newTodos"`
-	}{tool.NonNilCopy(l.todos), tool.NonNilCopy(in.Todos)}
+	out := tool.Output("oldTodos", tool.NonNilCopy(l.todos), "newTodos", tool.NonNilCopy(in.Todos))
 	l.todos = slices.Clone(in.Todos)
 	if !slices.ContainsFunc(l.todos, func(d todoItem) bool { return d.Status != "completed" }) {
 		l.todos = nil // a list whose tasks are all completed is cleared

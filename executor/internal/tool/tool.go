@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,6 +240,15 @@ func ResultWithoutEvents(toolResult protocol.ToolResult) Result {
 // Text returns a successful result with a text for the model and a structured output.
 func Text(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
+}
+
+// Output returns a structured output with these keys and values, in this order.
+func Output(keysAndValues ...any) (output Keys) {
+	for pair := range slices.Chunk(keysAndValues, 2) {
+		value, _ := protocol.Marshal(pair[1]) // outputs consist of values that can be encoded
+		output = append(output, plainjson.Member{Key: pair[0].(string), Value: value})
+	}
+	return output
 }
 
 // Refuse returns the error result of a call that has valid input but cannot be carried out, such as the deletion of an

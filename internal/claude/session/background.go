@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"sync/atomic"
 
@@ -69,8 +71,14 @@ func (b *backgroundTasksAndAgents) taskOutputDir() string {
 	return b.tempDir.dir.Path
 }
 
-// planModeFilePath returns the path of the plan file, whose name it creates if necessary.
-func (b *backgroundTasksAndAgents) planModeFilePath() string {
+// TaskListDir returns the directory of the task list, which sessions with the same CLAUDE_CODE_TASK_LIST_ID share (observed with 2.1.330).
+func (b *backgroundTasksAndAgents) TaskListDir() string {
+	list := cmp.Or(proc.Getenv(b.plan.Environ, "CLAUDE_CODE_TASK_LIST_ID"), b.records.ID())
+	return filepath.Join(cmp.Or(b.plan.State, b.taskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
+}
+
+// PlanFile returns the path of the plan file, whose name it creates if necessary.
+func (b *backgroundTasksAndAgents) PlanFile() string {
 	return b.plan.PlanFile(b.records.transcript.CreatePlanName(""))
 }
 

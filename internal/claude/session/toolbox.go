@@ -60,7 +60,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
 		Environ: commandEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
 		ReadFiles: mcpServers.records.transcript.ReadFiles(),
-		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: deps.background.planModeFilePath,
+		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccess{pol, t.inventory}, Paths: deps.background,
 	}
 	if w := plan.Worktree; w != nil {
 		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.OriginalDir}
