@@ -30,6 +30,8 @@ type ModelFacts struct {
 	HasTaskList bool
 	// ReadsBeforeChange is true if the model must read a file before it changes it (observed with 2.1.330).
 	ReadsBeforeChange bool
+	// RemindedOfSilence is true if the CLI reminds the model after several replies without text (observed with 2.1.330).
+	RemindedOfSilence bool
 	// DefaultEffort is the level without a setting; empty means the model has no effort levels.
 	DefaultEffort string
 	// HasUltracode is true if the mode ultracode is available.

@@ -228,7 +228,7 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 		}
 		return lines
 	}
-	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder {
+	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder && claudecode.FactsOfModel(now.Params.Model).RemindedOfSilence {
 		lines = append(lines, l.conversation.reminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
