@@ -95,7 +95,7 @@ func (l *SessionState) SetModel(name string) {
 	l.updateSnapshot(func(n *Snapshot) { n.Model, l.turnModel = name, "" })
 }
 
-// SetTurnModel sets the model of the following requests of this turn; empty means that of the session.
+// SetTurnModel sets the model of the following requests of this turn or, between turns, of the next turn; empty means that of the session.
 func (l *SessionState) SetTurnModel(name string) {
 	l.updateSnapshot(func(*Snapshot) { l.turnModel = name })
 }

@@ -357,12 +357,12 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 }
 
 func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
-	if ctx.Err() == nil || d.out.consumerStopped || executor.EndsProcess(ctx) {
+	if ctx.Err() == nil || d.out.consumerStopped {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
 	for i, c := range calls {
-		if hasShownResult[i] {
+		if hasShownResult[i] || executor.EndsProcess(ctx) {
 			continue
 		}
 		result := executor.ResultOf(executor.InterruptedResult())

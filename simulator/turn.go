@@ -76,9 +76,7 @@ func (t *turn) run(ctx context.Context) error {
 		t.background.waitForAgentsBeforeResult(ctx)
 	}
 	t.emitResult(end)
-	if t.exchange.usedFallbackModels > 0 {
-		t.sim.options.State.SetTurnModel("")
-	}
+	t.sim.options.State.SetTurnModel("")
 	return nil
 }
 

@@ -86,7 +86,9 @@ func (w *agentRun) runTaskToEnd(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.startConversationAndRun(ctx)
 	w.agents.options.Tasks.StopCommandsEndingWithAgent(t.ID)
-	t.End(end)
+	if !executor.EndsProcess(ctx) {
+		t.End(end)
+	}
 	if w.crash != nil {
 		return end, w.crash
 	}
@@ -275,7 +277,7 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 			}
 			return err
 		}
-		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !w.task.ShowsEventsAfterEnd() {
+		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !executor.EndsProcess(ctx) && !w.task.ShowsEventsAfterEnd() {
 			w.setUserAgentFields(answer)
 			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue

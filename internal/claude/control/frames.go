@@ -37,6 +37,8 @@ type incomingFrame struct {
 	RequestID json.RawMessage `json:"request_id"`
 	Request   json.RawMessage `json:"request"`
 	Response  json.RawMessage `json:"response"`
+
+	isBehindPrompt bool // see [Request]; not part of the JSON
 }
 
 type responseFrame struct {

@@ -77,6 +77,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		if plainjson.IsFalsy(f.Request) {
 			return invalidStdinLineErrorf("Error: Missing request on control_request")
 		}
+		f.isBehindPrompt = p.hasPromptBeforeItsTurn()
 		switch subtype := decodeRequest(f).Subtype; {
 		case subtype == "interrupt":
 			p.handleInterruptRequest(f)
@@ -119,7 +120,7 @@ func (p *Conn) passRequestToSession(ctx context.Context, f incomingFrame) {
 
 func decodeRequest(f incomingFrame) Request {
 	keys := plainjson.DecodeOrZero[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
-	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
+	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request, IsBehindPrompt: f.isBehindPrompt}
 }
 
 // serveRequestInGoroutine runs a slow handler in a goroutine and sends the response. Afterwards it calls afterResponse. A

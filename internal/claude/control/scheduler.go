@@ -273,6 +273,12 @@ func (d *promptScheduler) hasRunningTurnOrFirstPrompt() bool {
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
+func (d *promptScheduler) hasPromptBeforeItsTurn() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.turn.interrupt == nil && (d.turn.prompt != nil || len(d.queue.waiting) > 0)
+}
+
 // HasTurnStarted reports whether a turn has started yet.
 func (d *promptScheduler) HasTurnStarted() bool {
 	d.mu.Lock()

@@ -87,7 +87,7 @@ type BackgroundWork interface {
 
 // RequestServer handles the host's control requests.
 type RequestServer interface {
-	// Serve handles a request of every subtype except the requests of [Initializer].
+	// Serve handles a request of every subtype except the requests of [Initializer]. With an error, the payload is ignored.
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// IsSlow reports whether requests of a subtype may block. All other requests are handled by the goroutine that reads
 	// stdin and are answered before it reads the next line.
@@ -108,6 +108,8 @@ type Request struct {
 	ID      json.RawMessage // chosen by the host
 	Subtype string          // "undefined" if it is missing, as in the real CLI
 	Body    json.RawMessage // the request as it was sent; it may not be an object
+	// IsBehindPrompt is set if the turn of a prompt that arrived before the request had not started when the request arrived.
+	IsBehindPrompt bool
 }
 
 // Answer is the result of a request: the payload of the success response (nil means none), and the events to write

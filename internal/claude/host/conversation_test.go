@@ -25,6 +25,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -339,6 +340,8 @@ func (f *fakeSession) SetModel(name string) {
 		f.model = "model-1"
 	}
 }
+
+func (f *fakeSession) State() *simulator.SessionState { return &simulator.SessionState{} }
 
 func (f *fakeSession) ReadFileIfPermitted(path string) (string, []byte, error) {
 	return "/w/" + path, []byte("text of " + path), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -33,6 +34,7 @@ type requestServer struct {
 type sessionControls interface {
 	Plan() *launch.Plan
 	Policy() *permission.Policy
+	State() *simulator.SessionState
 	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
 	// SetServers replaces the servers that the host may change with those of an mcpServers object.
@@ -145,13 +147,11 @@ func (r controlRequest) requiredStringKey(key string) (string, error) {
 }
 
 func (r controlRequest) requiredBoolKey(key string) (bool, error) {
-	switch string(r.keys[key]) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
+	raw := string(r.keys[key])
+	if raw != "true" && raw != "false" {
+		return false, r.typeError(key, "a boolean")
 	}
-	return false, r.typeError(key, "a boolean")
+	return raw == "true", nil
 }
 
 // hasKey reports whether a key was sent, even with the value null.
@@ -186,15 +186,11 @@ func endSessionAfterQueuedPrompts(_ context.Context, r *requestServer, _ control
 
 // answerNoTitle responds that the model proposes no title.
 func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
-	if _, err := in.requiredStringKey("description"); err != nil {
-		return control.Answer{}, err
+	_, err := in.requiredStringKey("description")
+	if err == nil && plainjson.IsSet(in.keys["persist"]) {
+		_, err = in.requiredBoolKey("persist")
 	}
-	if plainjson.IsSet(in.keys["persist"]) {
-		if _, err := in.requiredBoolKey("persist"); err != nil {
-			return control.Answer{}, err
-		}
-	}
-	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
+	return control.Answer{Payload: map[string]*string{"title": nil}}, err
 }
 
 // validateSetHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.

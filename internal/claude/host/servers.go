@@ -249,10 +249,7 @@ func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (co
 		return control.Answer{}, &control.ResponseError{Text: "MCP server not connected: " + server}
 	}
 	result, err := r.session.Servers().CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
-	if err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: result}, nil
+	return control.Answer{Payload: result}, err
 }
 
 func (r *requestServer) findServerByCanonicalName(name string) (mcp.ServerStatus, bool) {
@@ -288,10 +285,7 @@ func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequ
 		return control.Answer{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
 	}
 	result, err := r.session.Servers().ReadResource(ctx, name, uri)
-	if err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: result}, nil
+	return control.Answer{Payload: result}, err
 }
 
 // hasServerRefusedClientRegistration reports whether a login failed because the server does not register clients.

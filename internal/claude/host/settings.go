@@ -243,10 +243,7 @@ func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in con
 	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
 		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
 	}
-	if err := r.settings.WriteOutputStyleAndEffort(source, map[string]string{key: value}); err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: struct{}{}}, nil
+	return control.Answer{Payload: struct{}{}}, r.settings.WriteOutputStyleAndEffort(source, map[string]string{key: value})
 }
 
 // handleAddWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
@@ -256,10 +253,7 @@ func handleAddWorkingDirectory(_ context.Context, r *requestServer, in controlRe
 		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
 	}
 	dir, err := r.settings.AddWorkingDirectory(given)
-	if err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: map[string]string{"directory": dir}}, nil
+	return control.Answer{Payload: map[string]string{"directory": dir}}, err
 }
 
 type settingsAnswer struct {
@@ -359,7 +353,11 @@ func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (con
 	before := r.identity.Model()
 	r.identity.SetModel(name)
 	r.reportAndRecordModelChange(before, claudecode.RequestedModelLabel(name), cmp.Or(name, "default"))
-	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
+	answer := control.Answer{Payload: map[string]string{"model": r.identity.Model()}}
+	if in.IsBehindPrompt {
+		r.session.State().SetTurnModel(before)
+	}
+	return answer, nil
 }
 
 // modelNameError returns the error code and text for an impossible model name. An empty code means it is acceptable.
