@@ -419,7 +419,7 @@ func (s *ruleset) hasRuleForPath(behavior, tool, path string) bool {
 }
 
 func (j *modeAndRules) isInWorkingDirOrAllowed(tool, path string) bool {
-	return j.resolver.isInWorkingDir(path) || j.rules.hasRuleForPath(BehaviorAllow, tool, path)
+	return j.resolver.isInWorkingDir(path) || tool == "Read" && j.resolver.isReadableOutsideWorkingDirs(path) || j.rules.hasRuleForPath(BehaviorAllow, tool, path)
 }
 
 func (s *ruleset) denialSourceOfFirstDenyRule(appliesTo func(rule) bool) (userRejectOrConfig string) {

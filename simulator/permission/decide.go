@@ -127,7 +127,7 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 		return c.allowVerdict("mode")
 	}
 	isPlan := d.mode == protocol.ModePlan && d.policyOptions.PlanDir != "" && filepath.Dir(c.path) == d.policyOptions.PlanDir
-	if c.toolClass == claudecode.ToolClassWrite && (isPlan || d.resolver.isInAgentMemory(c.path)) {
+	if c.toolClass == claudecode.ToolClassWrite && (isPlan || d.resolver.isWritableMemory(c.path)) {
 		return c.allowVerdict("other")
 	}
 	if q := c.approvalIfCallChangesSensitiveFile(); q != nil {
@@ -190,7 +190,7 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 		if d.resolver.isInWorkingDir(c.path) || d.usesClassifierInMode() {
 			return c.allowVerdict("mode")
 		}
-		if d.resolver.isInAgentMemory(c.path) {
+		if d.resolver.isReadableOutsideWorkingDirs(c.path) {
 			return c.allowVerdict("other")
 		}
 		return c.askOutsideWorkingDirVerdict(c.unansweredMessage())

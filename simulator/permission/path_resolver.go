@@ -32,11 +32,19 @@ type pathResolver struct {
 	workingDirs       []string          // working directories, absolute and clean; the first is startDir
 	workingDirSources map[string]string // source of each directory
 
-	agentMemoryDirs []string // see [Options.AgentMemoryDirs]
+	stateDirs StateDirs
 }
 
-func (p *pathResolver) isInAgentMemory(path string) bool {
-	return slices.ContainsFunc(p.agentMemoryDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
+func (p *pathResolver) isWritableMemory(path string) bool {
+	return strings.HasSuffix(path, ".md") && isBelowAny(slices.Concat(p.stateDirs.Memory, p.stateDirs.AgentMemory), path)
+}
+
+func (p *pathResolver) isReadableOutsideWorkingDirs(path string) bool {
+	return isBelowAny(slices.Concat(p.stateDirs.Memory, p.stateDirs.AgentMemory), path) || slices.ContainsFunc(p.stateDirs.Readable, func(dir string) bool { return isAtOrBelow(dir, path) })
+}
+
+func isBelowAny(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
 
 // addDirectory adds a working directory, unless it was added before. CWD is always a working

@@ -42,9 +42,8 @@ type Options struct {
 	// reason that denials name. Nil means that no skill needs permission.
 	AskSkill func(name string) (asks bool, reasonType, reason string)
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
-	PlanDir string
-	// AgentMemoryDirs are the directories with the memory of agents. Their files may be read and written without permission.
-	AgentMemoryDirs []string
+	PlanDir   string
+	StateDirs StateDirs
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
 	// NoClassifierInPlanMode is true if the settings do not let a classifier decide in plan mode.
@@ -52,6 +51,10 @@ type Options struct {
 	// OnDirectories is called with all working directories, CWD first, after an update of them; nil means none.
 	OnDirectories func(dirs []string)
 }
+
+// StateDirs are directories of claude's own files that may be read without permission. Below Memory (of the project) and AgentMemory,
+// Markdown files may be written, too. Commands may write only the latter if a part of the path, such as .claude, is sensitive.
+type StateDirs struct{ Memory, AgentMemory, Readable []string }
 
 // Policy contains the session's mode, rules and directories. It is safe for concurrent use.
 type Policy struct {
@@ -73,7 +76,7 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &pathResolver{startDir: o.CWD, home: o.Home, fileSystem: o.FileSystem, currentDir: o.Dir, workingDirSources: map[string]string{}, agentMemoryDirs: o.AgentMemoryDirs}
+	at := &pathResolver{startDir: o.CWD, home: o.Home, fileSystem: o.FileSystem, currentDir: o.Dir, workingDirSources: map[string]string{}, stateDirs: o.StateDirs}
 	at.workingDirs = append(at.workingDirs, at.absolutePathFromStartDir(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		if at.absolutePathFromStartDir(d.Path) != at.workingDirs[0] {

@@ -21,7 +21,7 @@ func (c *analyzedCall) sensitiveFileApproval(abs string) *approvalRequest {
 		q.safety = protocol.SafetyNeedsApprovalOfEachCall
 		return q
 	}
-	if c.modeAndRules.resolver.isInAgentMemory(abs) {
+	if c.modeAndRules.resolver.isWritableMemory(abs) && isBelowAny(c.modeAndRules.resolver.stateDirs.AgentMemory, abs) {
 		return nil
 	}
 	parts := strings.Split(strings.ToLower(abs), "/")

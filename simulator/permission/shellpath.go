@@ -137,7 +137,7 @@ func (c commandLine) redirectTargetApproval(r shellcmd.Redirect, abs string) *ap
 		return q
 	}
 	inside := c.modeAndRules.resolver.isInWorkingDir(abs)
-	if inside && c.modeAndRules.modeIsAcceptEditsOrAuto() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", abs) {
+	if inside && c.modeAndRules.modeIsAcceptEditsOrAuto() || c.modeAndRules.resolver.isWritableMemory(abs) || c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)

@@ -26,6 +26,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
 	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, InstructionFileOptions: r.instructionFileOptions()}
 	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
+	r.plan.Settings.NoMemory = r.plan.Settings.NoMemory || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
 	if o := r.plan.Customization.InstructionFileOptions; o != nil {
 		r.plan.Customization.InstructionFiles = catalog.FindInstructionFilesAtStart(*o)
 	}

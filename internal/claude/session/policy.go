@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
@@ -19,6 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // permissionPolicy decides which calls are allowed, and selects the prompter that answers permission questions.
@@ -43,6 +45,7 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		p.scriptedAnswers = te.Tools["AskUserQuestion"].Answers
 	}
 	var err error
+	transcriptsDir := filepath.Dir(v.records.transcript.Path())
 	p.Policy, err = permission.New(permission.Options{
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
 		AutoApprove: p.scenarioAutoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
@@ -54,7 +57,11 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 			}
 		},
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
-		AgentMemoryDirs: []string{filepath.Join(plan.CWD, ".claude", "agent-memory"), filepath.Join(plan.CWD, ".claude", "agent-memory-local"), filepath.Join(plan.State, "agent-memory")},
+		StateDirs: permission.StateDirs{
+			Memory:      projectMemoryDirs(plan, transcriptsDir),
+			AgentMemory: []string{filepath.Join(plan.CWD, ".claude", "agent-memory"), filepath.Join(plan.CWD, ".claude", "agent-memory-local"), filepath.Join(plan.State, "agent-memory")},
+			Readable:    []string{transcriptsDir, filepath.Join(plan.State, "tasks")},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -63,6 +70,21 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		p.records.WarnUnlessRunAsClaude(w)
 	}
 	return p, nil
+}
+
+// projectMemoryDirs returns the directories with the memory of the project. The first is the one that init reports: a repository has
+// one memory for all of its directories and worktrees (observed with 2.1.330).
+func projectMemoryDirs(plan launch.Plan, transcriptsDir string) []string {
+	if dir := plan.Settings.MemoryDir; filepath.IsAbs(dir) || strings.HasPrefix(dir, "~/") {
+		dir, _ = plan.AbsDirWithHomeExpanded(dir)
+		return []string{dir}
+	}
+	dirs := []string{filepath.Join(transcriptsDir, "memory")}
+	top := gitworktree.NearestDirectoryWithDotGit(plan.CWD)
+	if top = cmp.Or(gitworktree.MainTopOfLinkedWorktree(top), top); top != "" {
+		dirs = slices.Insert(dirs, 0, filepath.Join(filepath.Dir(transcriptsDir), transcript.Slug(top), "memory"))
+	}
+	return dirs
 }
 
 func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {

@@ -48,8 +48,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
-		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectStateDir(), "memory"))
-		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
+		ev.MemoryPaths = &protocol.MemoryPaths{Auto: projectMemoryDirs(*plan, filepath.Dir(s.records.transcript.Path()))[0] + string(filepath.Separator)}
 	}
 	ev.MessagingSocketPath = RealCLIMessagingSocketPath(*plan)
 	var tools []protocol.Tool
@@ -265,15 +264,6 @@ func (s *sessionContext) ChangedDirectory() string {
 		return dir
 	}
 	return ""
-}
-
-// projectStateDir returns the directory of the project's transcripts. A worktree belongs to its repository's project.
-func (s *sessionContext) projectStateDir() string {
-	dir := filepath.Dir(s.records.transcript.Path())
-	if w := s.plan.Worktree; w != nil {
-		dir = filepath.Join(filepath.Dir(dir), transcript.Slug(w.Top))
-	}
-	return dir
 }
 
 // AgentWorktree returns the worktree of an agent, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
