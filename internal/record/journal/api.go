@@ -67,16 +67,11 @@ type Request struct {
 
 // ExecutedCall is a tool call that the client has executed.
 type ExecutedCall struct {
-	// Tool is the name of the tool.
-	Tool string `json:"tool"`
-	// ToolUseID is the id of the call.
-	ToolUseID string `json:"tool_use_id"`
-	// Input is the input from the model.
-	Input json.RawMessage `json:"input"`
-	// Result is the text that the client sent as the result of the call.
-	Result string `json:"result"`
-	// IsError is true if the call failed.
-	IsError bool `json:"is_error"`
+	Tool      string          `json:"tool"`        // Tool is the name of the tool.
+	ToolUseID string          `json:"tool_use_id"` // ToolUseID is the id of the call.
+	Input     json.RawMessage `json:"input"`       // Input is the input from the model.
+	Result    string          `json:"result"`      // Result is the text that the client sent as the result of the call.
+	IsError   bool            `json:"is_error"`    // IsError is true if the call failed.
 	// EndedTurn is true if the turn ended with this call. The model then gets the result of the call only with the next prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
@@ -103,22 +98,15 @@ type SideRequest struct {
 
 // Exchange is a request that was forwarded to a Messages API, with the response.
 type Exchange struct {
-	// Session is the id of the session, if the client sends it.
-	Session string `json:"session,omitempty"`
-	// Agent is the id of the sub-agent, if the client sends it.
-	Agent string `json:"agent,omitempty"`
-	// Client is the name by which the client identifies itself.
-	Client string `json:"client,omitempty"`
-	// Path is the path of the request.
-	Path string `json:"path"`
-	// Request is the body as sent; absent if it was not JSON.
-	Request json.RawMessage `json:"request,omitempty"`
-	// Status is the HTTP status.
-	Status int `json:"status"`
+	Session string          `json:"session,omitempty"` // Session is the id of the session, if the client sends it.
+	Agent   string          `json:"agent,omitempty"`   // Agent is the id of the sub-agent, if the client sends it.
+	Client  string          `json:"client,omitempty"`  // Client is the name by which the client identifies itself.
+	Path    string          `json:"path"`              // Path is the path of the request.
+	Request json.RawMessage `json:"request,omitempty"` // Request is the body as sent; absent if it was not JSON.
+	Status  int             `json:"status"`            // Status is the HTTP status.
 	// Response is the message, assembled if it was streamed, or the error; absent if there was no response.
 	Response json.RawMessage `json:"response,omitempty"`
-	// MS is how long the request took.
-	MS float64 `json:"ms"`
+	MS       float64         `json:"ms"` // MS is how long the request took.
 }
 
 func (Exchange) kind() string    { return "exchange" }

@@ -85,24 +85,19 @@ type Host struct {
 // Output is a piece of the output that the process wrote to a standard stream. The journal has such lines only if
 // CLAUDELESS_CAPTURE_OUTPUT is set; `claudeless exec --html` sets this variable. At most 1 MiB of each stream is recorded.
 type Output struct {
-	// Stream is `stdout` or `stderr`.
-	Stream string `json:"stream" enum:"stdout,stderr"`
-	// Text is the output.
-	Text string `json:"text"`
+	Stream string `json:"stream" enum:"stdout,stderr"` // Stream is `stdout` or `stderr`.
+	Text   string `json:"text"`                        // Text is the output.
 	// Truncated is true if later output of this stream is not recorded.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Exit is the exit of a process that was not killed. This line is the last one of the process.
 type Exit struct {
-	// Code is the exit code; for a signal, 128 plus its number.
-	Code int `json:"code"`
+	Code int `json:"code"` // Code is the exit code; for a signal, 128 plus its number.
 	// Signal is the signal that ended the process, even if the process sent it to itself.
-	Signal string `json:"signal,omitempty"`
-	// Rejection is the error for a command line that was rejected.
-	Rejection string `json:"refused,omitempty"`
-	// MS is how long the process ran.
-	MS float64 `json:"ms"`
+	Signal    string  `json:"signal,omitempty"`
+	Rejection string  `json:"refused,omitempty"` // Rejection is the error for a command line that was rejected.
+	MS        float64 `json:"ms"`                // MS is how long the process ran.
 }
 
 func (Start) kind() string  { return "start" }

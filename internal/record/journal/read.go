@@ -16,74 +16,45 @@ import (
 
 // LineHead holds the keys that all lines have.
 type LineHead struct {
-	// Time is when the line was written (RFC 3339, UTC).
-	Time string `json:"time"`
-	// PID is the process that wrote the line.
-	PID int `json:"pid"`
-	// SessionID is empty before a session exists.
-	SessionID string `json:"session_id"`
-	// Type is the kind of the line.
-	Type string `json:"type"`
+	Time      string `json:"time"`       // Time is when the line was written (RFC 3339, UTC).
+	PID       int    `json:"pid"`        // PID is the process that wrote the line.
+	SessionID string `json:"session_id"` // SessionID is empty before a session exists.
+	Type      string `json:"type"`       // Type is the kind of the line.
 }
 
 // Line holds the content of a line: only the field for its `type` is set. The type is the JSON key of the field.
 type Line struct {
-	// Start is the first line of a process that was started as claude.
-	Start *Start `json:"start"`
-	// Run describes the configuration of a process's session.
-	Run *Run `json:"run"`
-	// Host is something that the host program did.
-	Host *Host `json:"host"`
-	// Output is a piece of what the process wrote to a standard stream.
-	Output *Output `json:"output"`
-	// Prompt is a prompt that starts a turn.
-	Prompt *Prompt `json:"prompt"`
-	// Attachment is content in addition to the messages.
-	Attachment *Attachment `json:"attachment"`
+	Start      *Start      `json:"start"`      // Start is the first line of a process that was started as claude.
+	Run        *Run        `json:"run"`        // Run describes the configuration of a process's session.
+	Host       *Host       `json:"host"`       // Host is something that the host program did.
+	Output     *Output     `json:"output"`     // Output is a piece of what the process wrote to a standard stream.
+	Prompt     *Prompt     `json:"prompt"`     // Prompt is a prompt that starts a turn.
+	Attachment *Attachment `json:"attachment"` // Attachment is content in addition to the messages.
 	// Context is what a request contains in addition to its prompt or results.
-	Context *Context `json:"context"`
-	// Match says which rule answered.
-	Match *Match `json:"match"`
-	// Model is a part of a message of the model.
-	Model *Model `json:"model"`
-	// Permission is the decision about a call.
-	Permission *Permission `json:"permission"`
-	// Breakpoint is the decision at a breakpoint.
-	Breakpoint *Breakpoint `json:"breakpoint"`
-	// Tool is a tool call with its result.
-	Tool *Tool `json:"tool"`
-	// MCPCall is a call to an MCP server.
-	MCPCall *MCPCall `json:"mcp_call"`
-	// MCPNotification is a notification of an MCP server.
-	MCPNotification *MCPNotification `json:"mcp_notification"`
-	// Retry is a failed request that is retried.
-	Retry *Retry `json:"retry"`
-	// Warning is a message for the user.
-	Warning *Warning `json:"warning"`
-	// Result is the result of a prompt.
-	Result *Result `json:"result"`
-	// Unplayed is a step that the turn did not reach.
-	Unplayed *Unplayed `json:"unplayed"`
+	Context         *Context         `json:"context"`
+	Match           *Match           `json:"match"`            // Match says which rule answered.
+	Model           *Model           `json:"model"`            // Model is a part of a message of the model.
+	Permission      *Permission      `json:"permission"`       // Permission is the decision about a call.
+	Breakpoint      *Breakpoint      `json:"breakpoint"`       // Breakpoint is the decision at a breakpoint.
+	Tool            *Tool            `json:"tool"`             // Tool is a tool call with its result.
+	MCPCall         *MCPCall         `json:"mcp_call"`         // MCPCall is a call to an MCP server.
+	MCPNotification *MCPNotification `json:"mcp_notification"` // MCPNotification is a notification of an MCP server.
+	Retry           *Retry           `json:"retry"`            // Retry is a failed request that is retried.
+	Warning         *Warning         `json:"warning"`          // Warning is a message for the user.
+	Result          *Result          `json:"result"`           // Result is the result of a prompt.
+	Unplayed        *Unplayed        `json:"unplayed"`         // Unplayed is a step that the turn did not reach.
 	// Gate is the line about a step that waited until another process released its gate.
-	Gate *Gate `json:"gate"`
-	// Screen is a dialog of the interactive screen and the answer to it.
-	Screen *Screen `json:"screen"`
-	// Telemetry counts what a collector has accepted under one name.
-	Telemetry *Telemetry `json:"telemetry"`
-	// Exit is the last line of a process that exited normally.
-	Exit *Exit `json:"exit"`
-	// Request is a request to claudeless serve that was part of a conversation.
-	Request *Request `json:"request"`
+	Gate      *Gate      `json:"gate"`
+	Screen    *Screen    `json:"screen"`    // Screen is a dialog of the interactive screen and the answer to it.
+	Telemetry *Telemetry `json:"telemetry"` // Telemetry counts what a collector has accepted under one name.
+	Exit      *Exit      `json:"exit"`      // Exit is the last line of a process that exited normally.
+	Request   *Request   `json:"request"`   // Request is a request to claudeless serve that was part of a conversation.
 	// SideRequest is a request to claudeless serve outside a conversation.
 	SideRequest *SideRequest `json:"side_request"`
-	// Exchange is a request that was forwarded to an API.
-	Exchange *Exchange `json:"exchange"`
-	// OAuth is a request to the authorization server of a fixture.
-	OAuth *OAuth `json:"oauth"`
-	// Expectation is the result of an expectation of the scenario.
-	Expectation *Expectation `json:"expectation"`
-	// Finding is a problem of the run.
-	Finding *Finding `json:"finding"`
+	Exchange    *Exchange    `json:"exchange"`    // Exchange is a request that was forwarded to an API.
+	OAuth       *OAuth       `json:"oauth"`       // OAuth is a request to the authorization server of a fixture.
+	Expectation *Expectation `json:"expectation"` // Expectation is the result of an expectation of the scenario.
+	Finding     *Finding     `json:"finding"`     // Finding is a problem of the run.
 }
 
 // Entry is one parsed line.

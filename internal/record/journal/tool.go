@@ -12,16 +12,11 @@ import (
 
 // Permission is the decision about a call before it ran.
 type Permission struct {
-	// Tool is the full name of the tool.
-	Tool string `json:"tool"`
-	// ToolUseID is the call's id.
-	ToolUseID string `json:"tool_use_id"`
-	// Decision is `accept` or `reject`.
-	Decision string `json:"decision"`
-	// Source is who decided: `config`, `hook`, or the user.
-	Source string `json:"source"`
-	// ReasonType is the kind of reason: `rule`, `mode`, `hook`…
-	ReasonType string `json:"reason_type,omitempty"`
+	Tool       string `json:"tool"`                  // Tool is the full name of the tool.
+	ToolUseID  string `json:"tool_use_id"`           // ToolUseID is the call's id.
+	Decision   string `json:"decision"`              // Decision is `accept` or `reject`.
+	Source     string `json:"source"`                // Source is who decided: `config`, `hook`, or the user.
+	ReasonType string `json:"reason_type,omitempty"` // ReasonType is the kind of reason: `rule`, `mode`, `hook`…
 }
 
 // PermissionOf returns the decision about a call. It is the zero value if the permission check was not reached.
@@ -41,98 +36,61 @@ func (p Permission) IsDeniedForLackOfAllowRule() bool {
 
 // Breakpoint is the decision about a call at a breakpoint.
 type Breakpoint struct {
-	// Tool is the full name of the tool.
-	Tool string `json:"tool"`
-	// ToolUseID is the call's id.
-	ToolUseID string `json:"tool_use_id"`
-	// Phase is `before` or `after` the call.
-	Phase string `json:"phase"`
+	Tool      string `json:"tool"`        // Tool is the full name of the tool.
+	ToolUseID string `json:"tool_use_id"` // ToolUseID is the call's id.
+	Phase     string `json:"phase"`       // Phase is `before` or `after` the call.
 	// Action is `continue`, `modify`, `skip`, `fail` or `replace`.
-	Action string `json:"action"`
-	// Breakpoint is the name of the breakpoint.
-	Breakpoint string `json:"breakpoint,omitempty"`
-	// PauseID is the id of the pause in the debugger.
-	PauseID string `json:"pause_id,omitempty"`
-	// Input is the new input of `modify`.
-	Input json.RawMessage `json:"input,omitempty"`
-	// Replacement is the tool that `replace` runs instead.
-	Replacement string `json:"replacement,omitempty"`
+	Action      string          `json:"action"`
+	Breakpoint  string          `json:"breakpoint,omitempty"`  // Breakpoint is the name of the breakpoint.
+	PauseID     string          `json:"pause_id,omitempty"`    // PauseID is the id of the pause in the debugger.
+	Input       json.RawMessage `json:"input,omitempty"`       // Input is the new input of `modify`.
+	Replacement string          `json:"replacement,omitempty"` // Replacement is the tool that `replace` runs instead.
 }
 
 // Tool is a tool call with its result.
 type Tool struct {
-	// Tool is the full name of the tool.
-	Tool string `json:"tool"`
-	// ToolUseID is the call's id.
-	ToolUseID string `json:"tool_use_id"`
-	// Server is the MCP server that ran the tool.
-	Server string `json:"server,omitempty"`
-	// Input is the input from the model.
-	Input json.RawMessage `json:"input"`
+	Tool      string          `json:"tool"`             // Tool is the full name of the tool.
+	ToolUseID string          `json:"tool_use_id"`      // ToolUseID is the call's id.
+	Server    string          `json:"server,omitempty"` // Server is the MCP server that ran the tool.
+	Input     json.RawMessage `json:"input"`            // Input is the input from the model.
 	// RanWith is the input after changes by hooks, the host or a breakpoint.
-	RanWith json.RawMessage `json:"ran_with,omitempty"`
-	// Result is the text that the model receives.
-	Result string `json:"result"`
-	// Blocks are the content blocks of a result that is more than text.
-	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// IsError is true if the call failed.
-	IsError bool `json:"is_error"`
-	// Unknown is true if the tool or its server does not exist.
-	Unknown bool `json:"unknown,omitempty"`
-	// Executed is true if the tool ran.
-	Executed bool `json:"executed"`
-	// MS is how long the call took, including questions and hooks.
-	MS float64 `json:"ms"`
+	RanWith  json.RawMessage `json:"ran_with,omitempty"`
+	Result   string          `json:"result"`            // Result is the text that the model receives.
+	Blocks   json.RawMessage `json:"blocks,omitempty"`  // Blocks are the content blocks of a result that is more than text.
+	IsError  bool            `json:"is_error"`          // IsError is true if the call failed.
+	Unknown  bool            `json:"unknown,omitempty"` // Unknown is true if the tool or its server does not exist.
+	Executed bool            `json:"executed"`          // Executed is true if the tool ran.
+	MS       float64         `json:"ms"`                // MS is how long the call took, including questions and hooks.
 }
 
 // MCPCall is a request to a server and its response.
 type MCPCall struct {
-	// Source is `mcp_client`.
-	Source string `json:"source"`
-	// Server is the name of the server in the configuration.
-	Server string `json:"server"`
-	// Tool is the full name of the tool.
-	Tool string `json:"tool"`
-	// RawTool is the name of the tool as the server calls it.
-	RawTool string `json:"original_name"`
-	// ToolUseID is the call's id.
-	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input is the JSON that was sent.
-	Input json.RawMessage `json:"input,omitempty"`
-	// InputCID is the SHA-512 of the input.
-	InputCID string `json:"input_cid,omitempty"`
-	// Result is the JSON result.
-	Result json.RawMessage `json:"result,omitempty"`
-	// ResultCID is the SHA-512 of the result.
-	ResultCID string `json:"result_cid,omitempty"`
-	// Error is the reason if there is no result.
-	Error string `json:"error,omitempty"`
-	// ErrorCode is the JSON-RPC error code.
-	ErrorCode int `json:"error_code,omitempty"`
-	// StartedAt is when the call was sent.
-	StartedAt time.Time `json:"started_at,omitzero"`
-	// DurationMS is how long the server took.
-	DurationMS int64 `json:"duration_ms"`
+	Source     string          `json:"source"`                // Source is `mcp_client`.
+	Server     string          `json:"server"`                // Server is the name of the server in the configuration.
+	Tool       string          `json:"tool"`                  // Tool is the full name of the tool.
+	RawTool    string          `json:"original_name"`         // RawTool is the name of the tool as the server calls it.
+	ToolUseID  string          `json:"tool_use_id,omitempty"` // ToolUseID is the call's id.
+	Input      json.RawMessage `json:"input,omitempty"`       // Input is the JSON that was sent.
+	InputCID   string          `json:"input_cid,omitempty"`   // InputCID is the SHA-512 of the input.
+	Result     json.RawMessage `json:"result,omitempty"`      // Result is the JSON result.
+	ResultCID  string          `json:"result_cid,omitempty"`  // ResultCID is the SHA-512 of the result.
+	Error      string          `json:"error,omitempty"`       // Error is the reason if there is no result.
+	ErrorCode  int             `json:"error_code,omitempty"`  // ErrorCode is the JSON-RPC error code.
+	StartedAt  time.Time       `json:"started_at,omitzero"`   // StartedAt is when the call was sent.
+	DurationMS int64           `json:"duration_ms"`           // DurationMS is how long the server took.
 }
 
 // MCPNotification is a notification from a server: progress of a call, or a log message.
 type MCPNotification struct {
-	// Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
-	Source string `json:"source"`
-	// Server is the name of the server in the configuration.
-	Server string `json:"server"`
+	Source string `json:"source"` // Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
+	Server string `json:"server"` // Server is the name of the server in the configuration.
 	// RawTool is the name of the tool in progress, as the server calls it.
-	RawTool string `json:"original_name,omitempty"`
-	// ToolUseID is the id of the call in progress.
-	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Progress is how far the call has progressed, in the server's unit.
-	Progress float64 `json:"progress,omitempty"`
-	// Total is the final value of the progress; absent if unknown.
-	Total float64 `json:"total,omitempty"`
-	// Level is the level of a log message; absent for progress.
-	Level string `json:"level,omitempty"`
-	// Logger is the source of a log message, as the server names it.
-	Logger string `json:"logger,omitempty"`
+	RawTool   string  `json:"original_name,omitempty"`
+	ToolUseID string  `json:"tool_use_id,omitempty"` // ToolUseID is the id of the call in progress.
+	Progress  float64 `json:"progress,omitempty"`    // Progress is how far the call has progressed, in the server's unit.
+	Total     float64 `json:"total,omitempty"`       // Total is the final value of the progress; absent if unknown.
+	Level     string  `json:"level,omitempty"`       // Level is the level of a log message; absent for progress.
+	Logger    string  `json:"logger,omitempty"`      // Logger is the source of a log message, as the server names it.
 	// Text is the progress message or the logged value; values other than strings are written as JSON.
 	Text string `json:"text,omitempty"`
 }

@@ -3,35 +3,23 @@ package journal
 // Expectation is the result of an `[[expect]]` of the scenario, or of the `expect` of a call. An `[[expect]]` is checked at the
 // end of `claudeless exec` or, if the process runs without exec, at the end of the process. Its line has no session id.
 type Expectation struct {
-	// File of the expectation.
-	File string `json:"file,omitempty"`
-	// Line of the expectation.
-	Line int `json:"line,omitempty"`
-	// Text describes the expectation.
-	Text string `json:"text"`
-	// Met is true if the expectation was met.
-	Met bool `json:"met"`
-	// Got describes what happened instead.
-	Got string `json:"got,omitempty"`
+	File string `json:"file,omitempty"` // File of the expectation.
+	Line int    `json:"line,omitempty"` // Line of the expectation.
+	Text string `json:"text"`           // Text describes the expectation.
+	Met  bool   `json:"met"`            // Met is true if the expectation was met.
+	Got  string `json:"got,omitempty"`  // Got describes what happened instead.
 }
 
 // Finding is a problem of the run. It is about how the program treats claude (C…), or about the set-up (S…), the guard (G…) or a gate
 // (T…).
 type Finding struct {
-	// ID identifies the kind of finding.
-	ID string `json:"id"`
-	// Level is the severity: `error`, `warn` or `info`.
-	Level string `json:"level" enum:"error,warn,info"`
-	// Text describes the problem.
-	Text string `json:"text"`
-	// Advice is how to fix the problem.
-	Advice string `json:"advice,omitempty"`
-	// File is the file that the finding is about.
-	File string `json:"file,omitempty"`
-	// Line is the line in that file.
-	Line int `json:"line,omitempty"`
-	// Server is the MCP server that the finding is about.
-	Server string `json:"server,omitempty"`
+	ID     string `json:"id"`                           // ID identifies the kind of finding.
+	Level  string `json:"level" enum:"error,warn,info"` // Level is the severity: `error`, `warn` or `info`.
+	Text   string `json:"text"`                         // Text describes the problem.
+	Advice string `json:"advice,omitempty"`             // Advice is how to fix the problem.
+	File   string `json:"file,omitempty"`               // File is the file that the finding is about.
+	Line   int    `json:"line,omitempty"`               // Line is the line in that file.
+	Server string `json:"server,omitempty"`             // Server is the MCP server that the finding is about.
 	// Time is when the problem was observed; absent if it is the time of the line.
 	Time string `json:"seen,omitempty"`
 	// Process is the id of the process in which the problem was observed; absent if that process wrote the line.
@@ -40,32 +28,24 @@ type Finding struct {
 
 // Gate is a step that waited at a gate of the scenario until another process released the gate, or until the time-out.
 type Gate struct {
-	// Name of the gate.
-	Name string `json:"name"`
-	// Event is `reached`, `released` or `timeout`.
-	Event string `json:"event" enum:"reached,released,timeout"`
-	// MS is how long the step waited.
-	MS float64 `json:"ms,omitempty"`
+	Name  string  `json:"name"`                                  // Name of the gate.
+	Event string  `json:"event" enum:"reached,released,timeout"` // Event is `reached`, `released` or `timeout`.
+	MS    float64 `json:"ms,omitempty"`                          // MS is how long the step waited.
 }
 
 // Screen is a dialog of the interactive screen and the answer to it.
 type Screen struct {
-	// State is the kind of dialog.
-	State string `json:"state" enum:"permission,question,plan,dialog"`
+	State string `json:"state" enum:"permission,question,plan,dialog"` // State is the kind of dialog.
 	// Kind is what the dialog is about, such as `bash`, `edit`, `mcp`, `single` or `trust`.
-	Kind string `json:"kind"`
-	// Answer is `yes` if the user agreed, otherwise `no`.
-	Answer string `json:"answer" enum:"yes,no"`
-	// Option is the label that was chosen, or `cancelled`.
-	Option string `json:"option"`
+	Kind   string `json:"kind"`
+	Answer string `json:"answer" enum:"yes,no"` // Answer is `yes` if the user agreed, otherwise `no`.
+	Option string `json:"option"`               // Option is the label that was chosen, or `cancelled`.
 }
 
 // Telemetry is the number of data points, events or spans of one name that a collector has accepted.
 type Telemetry struct {
-	// Name of a metric, an event or a span, such as `claude_code.token.usage`.
-	Name string `json:"name"`
-	// Count is the number of accepted data points, events or spans.
-	Count int `json:"count"`
+	Name  string `json:"name"`  // Name of a metric, an event or a span, such as `claude_code.token.usage`.
+	Count int    `json:"count"` // Count is the number of accepted data points, events or spans.
 }
 
 func (Telemetry) kind() string   { return "telemetry" }

@@ -20,14 +20,11 @@ import (
 
 // Options define what is secret and what replaces it. The zero value replaces what looks like a secret by "[redacted]".
 type Options struct {
-	// Environ is an environment ("K=V"). The values of variables whose names look secret are known secrets.
-	Environ []string
+	Environ []string // an environment ("K=V"); the values of variables whose names look secret are known secrets
 	// Values are further known values. Values shorter than six bytes are ignored, because they would match too often.
-	Values []string
-	// Personal is the personal data to redact; nil means none.
-	Personal *PersonalData
-	// Label creates the replacements; nil means FixedTextPlaceholderMaker.
-	Label PlaceholderMaker
+	Values   []string
+	Personal *PersonalData    // the personal data to redact; nil means none
+	Label    PlaceholderMaker // creates the replacements; nil means FixedTextPlaceholderMaker
 }
 
 // Redactor replaces secrets. It may be used by many goroutines.
