@@ -103,12 +103,10 @@ type Reply struct {
 	// gate; the session waits until that gate is released, too. Empty means no gate.
 	Gate, After string
 	// Fault is the fault that the program's output has from this message on; empty means none.
-	Fault string
-	// Frames are written before the message, with templates evaluated.
-	Frames []Frame
-	// StructuredOutput is the scripted answer to a JSON schema; nil means none.
-	StructuredOutput json.RawMessage
-	Stream           *Stream // pace of this message; nil means the pace of the scenario
+	Fault            string
+	Frames           []Frame         // Frames are written before the message, with templates evaluated.
+	StructuredOutput json.RawMessage // StructuredOutput is the scripted answer to a JSON schema; nil means none.
+	Stream           *Stream         // pace of this message; nil means the pace of the scenario
 	Rule             RuleRef
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
@@ -117,8 +115,7 @@ type Reply struct {
 	// with tool calls before the user's next prompt.
 	IsEndless  bool
 	NearMisses []string
-	// HasMore is true if another message of the response follows.
-	HasMore bool
+	HasMore    bool // HasMore is true if another message of the response follows.
 	// Missing lists paths in the templates of this message that have no value, such as `results[0].structured.nmae`.
 	Missing []string
 }

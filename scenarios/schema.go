@@ -198,23 +198,16 @@ type Step struct {
 type Block struct {
 	// Type is the type of the block, which determines the other keys. A `tool_use` block has the keys of a tool call.
 	// `server_tool_use` and the types of results are for tools that the API runs.
-	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
-	// Text of a `text` block.
-	Text string `toml:"text"`
-	// Citations of a `text` block: a list in the API's format.
-	Citations json.RawMessage `toml:"citations"`
-	// Data of a `redacted_thinking` block.
-	Data string `toml:"data"`
-	// Name of the tool of a `server_tool_use` block.
-	Name string `toml:"name"`
+	Type      BlockType       `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
+	Text      string          `toml:"text"`      // Text of a `text` block.
+	Citations json.RawMessage `toml:"citations"` // Citations of a `text` block: a list in the API's format.
+	Data      string          `toml:"data"`      // Data of a `redacted_thinking` block.
+	Name      string          `toml:"name"`      // Name of the tool of a `server_tool_use` block.
 	// ToolUseID is the id of the call to which a server tool's result belongs. Default: the last call of the message.
-	ToolUseID string `toml:"tool_use_id"`
-	// Content of a server tool's result, in the API's format.
-	Content json.RawMessage `toml:"content"`
-	// Thinking is the text of a `thinking` block.
-	Thinking string `toml:"thinking"`
-	// JSON of a `raw` block: any block of the API, as an object with a `type`.
-	JSON json.RawMessage `toml:"json"`
+	ToolUseID string          `toml:"tool_use_id"`
+	Content   json.RawMessage `toml:"content"`  // Content of a server tool's result, in the API's format.
+	Thinking  string          `toml:"thinking"` // Thinking is the text of a `thinking` block.
+	JSON      json.RawMessage `toml:"json"`     // JSON of a `raw` block: any block of the API, as an object with a `type`.
 
 	ToolCall `toml:",inline"`
 }
@@ -239,15 +232,12 @@ type ToolCall struct {
 	// Input is the tool's input. Its strings are templates; `{ "$file" = "path" }` is a file relative to the scenario.
 	Input json.RawMessage `toml:"input"`
 	// Result is a canned result: the tool does not run. `{ "$file" = "path" }` is that file's text, without templates.
-	Result *Canned `toml:"result" schema:"string|object"`
-	// IsError makes the canned result an error.
-	IsError bool `toml:"is_error"`
-	// ID is the id of the call; default a new id.
-	ID string `toml:"id" empty:"no"`
+	Result  *Canned `toml:"result" schema:"string|object"`
+	IsError bool    `toml:"is_error"`      // IsError makes the canned result an error.
+	ID      string  `toml:"id" empty:"no"` // ID is the id of the call; default a new id.
 	// Expect is a pattern that the text of the result must match. If the text does not match, the run has an unmet expectation.
-	Expect *Pattern `toml:"expect"`
-	// DelayMS is the wait before the tool runs.
-	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
+	Expect  *Pattern `toml:"expect"`
+	DelayMS int      `toml:"delay_ms" min:"0" max:"31536000000"` // DelayMS is the wait before the tool runs.
 	// Subagent scripts the agent of an Agent or Task call. By default, rules answer its prompt, in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 

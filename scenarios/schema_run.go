@@ -18,23 +18,18 @@ type ToolExecution struct {
 
 // ToolConfig sets options for all calls of one tool.
 type ToolConfig struct {
-	// AutoApprove allows the tool in every permission mode.
-	AutoApprove bool `toml:"auto_approve"`
-	// Result is the canned result of calls that define none.
-	Result *string `toml:"result"`
-	// Error is the text with which calls of the tool are denied.
-	Error *string `toml:"error"`
-	// Answers are the answers to AskUserQuestion, by question.
-	Answers map[string]string `toml:"answers"`
+	AutoApprove bool              `toml:"auto_approve"` // AutoApprove allows the tool in every permission mode.
+	Result      *string           `toml:"result"`       // Result is the canned result of calls that define none.
+	Error       *string           `toml:"error"`        // Error is the text with which calls of the tool are denied.
+	Answers     map[string]string `toml:"answers"`      // Answers are the answers to AskUserQuestion, by question.
 }
 
 // MCP adds MCP servers to the run.
 type MCP struct {
 	// Servers are the servers to start, with the keys of the entries of `--mcp-config`; `fixture` runs a claudeless
 	// fixture server instead of a command.
-	Servers map[string]map[string]any `toml:"servers"`
-	// Elicitation answers elicitation requests of servers.
-	Elicitation *Elicitation `toml:"elicitation"`
+	Servers     map[string]map[string]any `toml:"servers"`
+	Elicitation *Elicitation              `toml:"elicitation"` // Elicitation answers elicitation requests of servers.
 	// Sampling answers sampling requests of servers; the first matching entry is used. Without entries, the run
 	// does not offer sampling to servers.
 	Sampling []Sampling `toml:"sampling"`
@@ -143,28 +138,21 @@ type ExpectMCP struct {
 
 // ExpectRequest expects a request to the model, made by claudeless or by the real CLI.
 type ExpectRequest struct {
-	// Model is the full name of the model, or a glob. Default: any.
-	Model string `toml:"model" empty:"no"`
-	// MaxRetries is the maximum number of retries of the expected request.
-	MaxRetries *int `toml:"max_retries" min:"0"`
+	Model      string `toml:"model" empty:"no"`    // Model is the full name of the model, or a glob. Default: any.
+	MaxRetries *int   `toml:"max_retries" min:"0"` // MaxRetries is the maximum number of retries of the expected request.
 	// WithinMS is the time, in milliseconds from the beginning of the run, within which the first expected request must arrive.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
 // ExpectOAuth expects a request to the authorization server of a fixture, or a request that the fixture itself refused.
 type ExpectOAuth struct {
-	// Request is the kind of request.
-	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
+	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"` // Request is the kind of request.
 	// Grant is the grant type of a token request. Default: any.
-	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
-	// Client is the client_id, or a glob. Default: any.
-	Client string `toml:"client" empty:"no"`
-	// Scope expects that this scope was granted. Default: any.
-	Scope string `toml:"scope" empty:"no"`
-	// Result is `ok` or the error code. Default: any.
-	Result string `toml:"result" empty:"no"`
-	// Count is the number of expected requests, in the form of `times`.
-	Count *Times `toml:"count" schema:"integer|string"`
+	Grant  string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
+	Client string `toml:"client" empty:"no"`             // Client is the client_id, or a glob. Default: any.
+	Scope  string `toml:"scope" empty:"no"`              // Scope expects that this scope was granted. Default: any.
+	Result string `toml:"result" empty:"no"`             // Result is `ok` or the error code. Default: any.
+	Count  *Times `toml:"count" schema:"integer|string"` // Count is the number of expected requests, in the form of `times`.
 }
 
 // Times is a number of calls.
@@ -213,10 +201,8 @@ type Compat struct {
 
 // Parity makes a scenario a case of `claudeless parity`, which calls claudeless and the real claude and compares them.
 type Parity struct {
-	// Argv is the command line, without the program.
-	Argv []string `toml:"argv"`
-	// Stdin is the input of claude; default empty.
-	Stdin string `toml:"stdin"`
+	Argv  []string `toml:"argv"`  // Argv is the command line, without the program.
+	Stdin string   `toml:"stdin"` // Stdin is the input of claude; default empty.
 	// Refuses is true if claude should reject this command line. Without it, a command line that claudeless and the
 	// real claude both reject is not compared.
 	Refuses bool `toml:"refuses"`
