@@ -13,11 +13,10 @@ import (
 // CannedMode selects what happens to calls without a canned result.
 type CannedMode int
 
+// What happens to calls that have no canned result.
 const (
-	// ModeLive runs calls that have no canned result.
-	ModeLive CannedMode = iota
-	// ModeMock makes calls that have no canned result fail. No MCP server and no built-in tool is called.
-	ModeMock
+	ModeLive CannedMode = iota // runs calls that have no canned result
+	ModeMock                   // makes calls that have no canned result fail; no MCP server and no built-in tool is called
 )
 
 // CannedTool contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).

@@ -113,8 +113,7 @@ type Result struct {
 
 // Trace contains what the middlewares report about a call. It has no JSON form.
 type Trace struct {
-	// Duration is the run time of the tool itself, without questions and hooks.
-	Duration                  time.Duration
+	Duration                  time.Duration                 // the run time of the tool itself, without questions and hooks
 	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil means unchanged
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
 	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none

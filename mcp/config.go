@@ -42,9 +42,8 @@ type ServerConfig struct {
 	Headers map[string]string
 	Authorization
 	// Timeout limits a whole call. But if MaxTotal is set, Timeout limits the time between two messages. 0 means Options.ToolTimeout.
-	Timeout time.Duration
-	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
-	MaxTotal       time.Duration
+	Timeout        time.Duration
+	MaxTotal       time.Duration // limits a whole call; 0 means that only Timeout limits the call
 	ConnectTimeout time.Duration // 0 means the default of the manager
 	ShutdownGrace  time.Duration // limit for each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
@@ -97,17 +96,13 @@ func expandConfig(cfg ServerConfig, vars configVariableValues) (ServerConfig, []
 
 // ConfigOptions are the sources that LoadConfigs reads.
 type ConfigOptions struct {
-	// Values are the values of --mcp-config, in order: JSON text or a file.
-	Values []string
+	Values []string // the values of --mcp-config, in order: JSON text or a file
 	CWD    string
 	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but expands none.
-	Environ []string
-	// Scopes are the sources besides Values, lowest precedence first.
-	Scopes []Scope
-	// EntriesHaveTransport selects the format of debugger configurations: entries with "transport" below "servers".
-	EntriesHaveTransport bool
-	// Disabled lists the names of disabled servers from all sources.
-	Disabled []string
+	Environ              []string
+	Scopes               []Scope  // the sources besides Values, lowest precedence first
+	EntriesHaveTransport bool     // selects the format of debugger configurations: entries with "transport" below "servers"
+	Disabled             []string // lists the names of disabled servers from all sources
 	// DisabledProject lists servers of .mcp.json that are not started. Equal names from other sources are started.
 	DisabledProject []string
 }

@@ -37,26 +37,23 @@ type Options struct {
 	Roots   []string // absolute paths for roots/list; empty means CWD
 	// ConnectTimeout bounds one attempt to connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
 	ConnectTimeout time.Duration
-	// ToolTimeout is the default of ServerConfig.Timeout. 0 means 100000000 ms (MCP_TOOL_TIMEOUT).
-	ToolTimeout time.Duration
-	Batch       Batch  // how many servers connect at once
-	Pauses      Pauses // pauses between attempts
-	SessionID   string // CLAUDE_CODE_SESSION_ID in the environment of the servers
+	ToolTimeout    time.Duration // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
+	Batch          Batch         // how many servers connect at once
+	Pauses         Pauses        // pauses between attempts
+	SessionID      string        // CLAUDE_CODE_SESSION_ID in the environment of the servers
 	// Debug receives a line per message or warning, without values of headers and environment variables; nil means off.
 	Debug io.Writer
 	// Negotiation is the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
-	Negotiation Negotiation
-	Listing     Listing
-	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
-	OptionalSchemas bool
+	Negotiation     Negotiation
+	Listing         Listing
+	OptionalSchemas bool // accepts tools without an input schema, unlike the real CLI
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
 	// headersHelper or an Authorization header.
 	Credentials Credentials
 	// ResourceUpdated is called when a subscribed resource changes; nil means that changes are ignored. If a resource
 	// changes again before the call, there is still only one call.
 	ResourceUpdated func(server, uri string)
-	// Observer receives each finished call and each notification; nil means none.
-	Observer CallObserver
+	Observer        CallObserver // receives each finished call and each notification; nil means none
 	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means that the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)

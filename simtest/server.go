@@ -21,8 +21,7 @@ import (
 
 // API serves a script as the Messages API, in the process of the test.
 type API struct {
-	// URL is the base URL for an Anthropic SDK or the real claude. It does not end in /v1.
-	URL string
+	URL string // the base URL for an Anthropic SDK or the real claude; it does not end in /v1
 
 	script *testRun
 	out    *os.File // the journal

@@ -16,10 +16,8 @@ type Terminal struct {
 
 // Screen is the content of a terminal at one moment.
 type Screen struct {
-	// Text has one line for each row, without trailing spaces.
-	Text string
-	// Cells contains one element for each row. A wide character is one cell of width 2.
-	Cells      [][]Cell
+	Text       string   // has one line for each row, without trailing spaces
+	Cells      [][]Cell // contains one element for each row; a wide character is one cell of width 2
 	Title      string
 	Cols, Rows int
 	// CursorCol and CursorRow are counted from 0.

@@ -12,11 +12,10 @@ import (
 
 // backgroundTaskReporter emits the events of background tasks while a turn runs, and lists the tasks for hooks and results.
 type backgroundTaskReporter struct {
-	sim    *Simulator
-	out    *emitter
-	totals *turnTotals
-	// budgetEnd ends the turn because an agent for which the turn waits has spent the budget; nil otherwise.
-	budgetEnd error
+	sim       *Simulator
+	out       *emitter
+	totals    *turnTotals
+	budgetEnd error // ends the turn because an agent for which the turn waits has spent the budget; nil otherwise
 }
 
 func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.ConversationPhase) {

@@ -42,22 +42,17 @@ type Options struct {
 	Tools Tools
 	// Hooks runs the hooks of the turn; nil means no hooks. A layer of Tools runs the hooks around tool calls.
 	// [Simulator.RunEndHooksAndClose] closes the runner.
-	Hooks *hook.Runner
-	Clock Clock
-	Rand  *rand.Rand // source of jitter; nil means no jitter
-	// State contains the values that change while the conversation runs. Its session id must be set.
-	State    *SessionState
-	Location Location // nil means the default mode in the session's first directory
-	// System is the system prompt, available to scenario expressions.
-	System  string
-	Limits  Limits
-	Display DisplayOptions
-	// Agent identifies the sub-agent whose conversation this is; nil means the main conversation.
-	Agent *protocol.AgentRef
-	// StartContext is text that the first request adds to its prompt.
-	StartContext []string
-	// Main configures parts that only the main conversation has; nil for a sub-agent.
-	Main *MainOptions
+	Hooks        *hook.Runner
+	Clock        Clock
+	Rand         *rand.Rand    // source of jitter; nil means no jitter
+	State        *SessionState // contains the values that change while the conversation runs; its session id must be set
+	Location     Location      // nil means the default mode in the session's first directory
+	System       string        // the system prompt, available to scenario expressions
+	Limits       Limits
+	Display      DisplayOptions
+	Agent        *protocol.AgentRef // identifies the sub-agent whose conversation this is; nil means the main conversation
+	StartContext []string           // text that the first request adds to its prompt
+	Main         *MainOptions       // configures parts that only the main conversation has; nil for a sub-agent
 }
 
 // Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
@@ -137,14 +132,12 @@ type SessionStart struct {
 	Title   string // title of the session at its start; may be empty
 	// CustomizationsDisabled makes hosts with a screen show that customizations are off (--bare, --safe-mode).
 	CustomizationsDisabled bool
-	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
-	PreviousReply *protocol.PreviousReply
+	PreviousReply          *protocol.PreviousReply // the last reply of a resumed conversation; nil if there was none
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
 	// UnansweredPrompts are the last prompts of a resumed conversation that have no reply; the first request contains them.
 	UnansweredPrompts []string
-	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
-	HookTexts []string
+	HookTexts         []string // the texts of SessionStart hooks in the resumed conversation
 	// Instructions are the instruction files that were read; InstructionsLoaded hooks receive them.
 	Instructions []protocol.InstructionsLoadedHook
 }
@@ -297,10 +290,9 @@ type ContextFile struct {
 
 // ToolCallChanges describes how a call is changed before it is shown.
 type ToolCallChanges struct {
-	Input json.RawMessage // replaces the input, for display and execution; nil means no change
-	// ExecutedName is the tool that runs instead of the tool in the call; empty means the tool in the call.
-	ExecutedName string
-	ReadOnly     bool // the call may run in parallel even if its tool is not read-only
+	Input        json.RawMessage // replaces the input, for display and execution; nil means no change
+	ExecutedName string          // the tool that runs instead of the tool in the call; empty means the tool in the call
+	ReadOnly     bool            // the call may run in parallel even if its tool is not read-only
 }
 
 // Precheck is the result of [Tools.Precheck].

@@ -142,10 +142,8 @@ func (s *Simulator) contextWindow() int {
 }
 
 const (
-	// promptSourceSystem marks a prompt that no user wrote.
-	promptSourceSystem = "system"
-	// promptSourceDeferred marks a turn that answers a deferred call and has no prompt.
-	promptSourceDeferred = "deferred"
+	promptSourceSystem   = "system"   // marks a prompt that no user wrote
+	promptSourceDeferred = "deferred" // marks a turn that answers a deferred call and has no prompt
 )
 
 // CrashError is the error of a turn that makes the process exit, because of the scenario or a failed hook. It is

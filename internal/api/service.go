@@ -35,8 +35,7 @@ type Clock interface {
 type Options struct {
 	Scenario *scenarios.Scenario
 	Clock    Clock
-	// Capture receives the journal, one line per write; nil means no journal.
-	Capture io.Writer
+	Capture  io.Writer // receives the journal, one line per write; nil means no journal
 	// Token is required for the control routes. If it is "", these routes need no token, but accept only requests from
 	// this machine. For all other routes, the listener controls access.
 	Token string
@@ -49,13 +48,10 @@ type Options struct {
 	// gates, and only the control routes can release them.
 	Gates string
 	// State is a directory in which several servers share gates and the counts of request attempts; "" means not shared.
-	State string
-	// Memory is the number of entries of each cache of a namespace: 0 means 4096, negative means none.
-	Memory int
-	// Strict refuses prompts that no rule matches, like `unmatched = "error"`.
-	Strict bool
-	// Failure applies to every answer without its own failure; nil means none.
-	Failure *scenarios.Failure
+	State   string
+	Memory  int                // the number of entries of each cache of a namespace: 0 means 4096, negative means none
+	Strict  bool               // refuses prompts that no rule matches, like `unmatched = "error"`
+	Failure *scenarios.Failure // applies to every answer without its own failure; nil means none
 	// IsPartOfRun means that all requests without a namespace belong to one run. In these requests, rules with a limit
 	// count their matches over the whole run. The processes of the run share the directory Gates, which must be set.
 	IsPartOfRun bool

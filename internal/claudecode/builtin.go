@@ -18,9 +18,8 @@ type BuiltinCommand struct {
 	TerminalOnly                    bool                 // print mode does not have the command
 	// HiddenInMenu reports that the menu of all commands does not list the command: it was removed, needs another account or
 	// is another name of a command.
-	HiddenInMenu bool
-	// FullscreenOnly reports that the inline renderer does not have the command.
-	FullscreenOnly bool
+	HiddenInMenu   bool
+	FullscreenOnly bool // reports that the inline renderer does not have the command
 	PromptInMenu   bool // the menu of all commands lists the command at the end, among the skills
 	Chars          int  // length of the description of a skill that is always in the context; 0 means another command
 	forModelOnly   bool // users cannot type the name

@@ -35,18 +35,14 @@ type HookEvent struct {
 	// CanGuardPermissions is true if a hook for the event may protect permissions. Therefore the CLI ignores a whole
 	// settings file if a hook for the event is invalid.
 	CanGuardPermissions bool
-	// DecidesPermission is true if the output of a hook can contain a permission decision.
-	DecidesPermission bool
-	// TextIsContext is true if printed text that is not JSON becomes context for the model.
-	TextIsContext bool
+	DecidesPermission   bool // true if the output of a hook can contain a permission decision
+	TextIsContext       bool // true if printed text that is not JSON becomes context for the model
 	// PrecedesPrompt is true if the event comes right before a prompt, PrecedesEnd if it comes right before the end of a reply.
 	PrecedesPrompt, PrecedesEnd bool
 	// FramesOnly is true if the output of the event's hooks appears in frames for the host, but not in the transcript.
-	FramesOnly bool
-	// HidesFrames is true if no frames appear for the event's hooks, not even with --include-hook-events.
-	HidesFrames bool
-	// SkipsHTTP is true if HTTP hooks of the event do not run.
-	SkipsHTTP bool
+	FramesOnly  bool
+	HidesFrames bool // true if no frames appear for the event's hooks, not even with --include-hook-events
+	SkipsHTTP   bool // true if HTTP hooks of the event do not run
 	// OutputKeys are the keys in the hookSpecificOutput of the event's hooks, as a schema of package hook; empty means none.
 	OutputKeys string
 }

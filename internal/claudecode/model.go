@@ -19,26 +19,19 @@ type ModelFacts struct {
 	// LongPrompt is the largest prompt in tokens that has these prices; a larger one costs LongPromptFactor times as much. 0 means no limit.
 	LongPrompt               int
 	LongPromptFactor         float64
-	ContextWindow, MaxOutput int // in tokens
-	// IsKnown is false for models that the CLI warns about.
-	IsKnown bool
+	ContextWindow, MaxOutput int  // in tokens
+	IsKnown                  bool // false for models that the CLI warns about
 	// HasListPrice is true if the prices are from the price list of the model. The CLI assumes prices for other models.
-	HasListPrice bool
-	// EffortPerTurn is true if the effort can change from turn to turn.
-	EffortPerTurn bool
-	// HasTaskList is true if the model is offered the tools of the task list.
-	HasTaskList bool
-	// ReadsBeforeChange is true if the model must read a file before it changes it (observed with 2.1.330).
-	ReadsBeforeChange bool
+	HasListPrice      bool
+	EffortPerTurn     bool // true if the effort can change from turn to turn
+	HasTaskList       bool // true if the model is offered the tools of the task list
+	ReadsBeforeChange bool // true if the model must read a file before it changes it (observed with 2.1.330)
 	// RemindedOfSilence is true if the CLI reminds the model after several replies without text (observed with 2.1.330).
 	RemindedOfSilence bool
-	// DefaultEffort is the level without a setting; empty means the model has no effort levels.
-	DefaultEffort string
-	// HasUltracode is true if the mode ultracode is available.
-	HasUltracode bool
-	// KnowledgeCutoff is a month; empty means unknown.
-	KnowledgeCutoff string
-	Context         ContextFacts
+	DefaultEffort     string // the level without a setting; empty means the model has no effort levels
+	HasUltracode      bool   // true if the mode ultracode is available
+	KnowledgeCutoff   string // a month; empty means unknown
+	Context           ContextFacts
 }
 
 // ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).
@@ -50,8 +43,7 @@ type ContextFacts struct {
 	AddedByFirstRequest                                                       int // part of the tools that a session without requests lacks
 	// CharsPerToken is how many characters of a skill's description count as one token.
 	CharsPerToken int
-	// NoBuffer is true if no tokens are reserved for compaction.
-	NoBuffer bool
+	NoBuffer      bool // true if no tokens are reserved for compaction
 }
 
 // SkillTokens estimates the tokens of a skill from the length of its description.

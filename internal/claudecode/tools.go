@@ -42,23 +42,18 @@ type Tool struct {
 	Aliases []string // other names that calls and rules may use
 	Class   ToolClass
 	Listing InitToolListingCondition
-	// Subject is the parameter of a call that a rule such as Bash(ls) is compared with; empty means none.
-	Subject string
+	Subject string // the parameter of a call that a rule such as Bash(ls) is compared with; empty means none
 	// ReadOnly tools can run at the same time as other read-only tools. For tools of ToolClassRunsCommandLine this depends on the command.
-	ReadOnly bool
-	// Deferred tools are found by search, because the model receives only their names.
-	Deferred bool
-	// Unsimulated tools are listed but have no effect; a scenario can define their results.
-	Unsimulated bool
+	ReadOnly    bool
+	Deferred    bool // tools are found by search, because the model receives only their names
+	Unsimulated bool // tools are listed but have no effect; a scenario can define their results
 	// MainOnly tools do not exist for sub-agents. ForegroundOnly tools do not exist for sub-agents in the background.
 	MainOnly, ForegroundOnly bool
 	// BareDenial is true if hooks see another input than the model wrote. A denial in the JSON output of a hook is then shown
 	// without the name of the hook (observed with 2.1.330).
-	BareDenial bool
-	// UnknownToRules is true if permission rules do not know the tool: a rule with its name matches no tool.
-	UnknownToRules bool
-	// Since is the first version that lists the tool; empty means all.
-	Since string
+	BareDenial     bool
+	UnknownToRules bool   // true if permission rules do not know the tool: a rule with its name matches no tool
+	Since          string // the first version that lists the tool; empty means all
 }
 
 //go:embed tools.json

@@ -64,13 +64,11 @@ func parseStopBehavior(word string, s stopBehaviorSetting) (StopBehavior, error)
 
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
-	// Name is a canonical tool name, "server/tool", or a glob that matches either. The user's spelling is kept.
-	Name          string
-	Before, After StopBehavior
-	When          string // condition; empty means always
-	Replacement   string // tool that runs if the call is not stopped; empty means the called tool
-	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
-	ConditionError string
+	Name           string // a canonical tool name, "server/tool", or a glob that matches either; the user's spelling is kept
+	Before, After  StopBehavior
+	When           string // condition; empty means always
+	Replacement    string // tool that runs if the call is not stopped; empty means the called tool
+	ConditionError string // the error of the condition's last evaluation; a condition that fails counts as false
 }
 
 type compiledBreakpoint struct {
@@ -339,13 +337,12 @@ func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, h
 // the call go on. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
 // the order in which they were added.
 type Rule struct {
-	Name      string   // name of the breakpoint in the pauses that the rule causes
-	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
-	Phase     Phase
-	When      string // condition; empty means always
-	MaxPauses int    // number of pauses that are left; negative means no limit
-	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
-	ConditionError string
+	Name           string   // name of the breakpoint in the pauses that the rule causes
+	Tools          []string // names as in Breakpoint.Name; at least one must match the tool
+	Phase          Phase
+	When           string // condition; empty means always
+	MaxPauses      int    // number of pauses that are left; negative means no limit
+	ConditionError string // the error of the condition's last evaluation; a condition that fails counts as false
 }
 
 type compiledRule struct {

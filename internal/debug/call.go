@@ -24,13 +24,12 @@ type runningCall struct {
 	lease         time.Duration  // 0 means the hub's default
 	vars          map[string]any // variables assigned by evaluations while the call was paused
 	sessions      []string
-	originalInput json.RawMessage // input before it was changed; nil means not changed
-	// action is the decision before the call; empty means the call was not stopped.
-	action     PauseDecisionAction
-	pausedTime time.Duration // time for which the call was paused before it ran
-	record     *Record       // set when the call has ended
-	pause      *openPause    // nil means not paused
-	size       int           // bytes of the call's values
+	originalInput json.RawMessage     // input before it was changed; nil means not changed
+	action        PauseDecisionAction // the decision before the call; empty means the call was not stopped
+	pausedTime    time.Duration       // time for which the call was paused before it ran
+	record        *Record             // set when the call has ended
+	pause         *openPause          // nil means not paused
+	size          int                 // bytes of the call's values
 }
 
 // runningCalls holds the calls that have started and are not completed.

@@ -94,10 +94,8 @@ type Call struct {
 
 // ForeignCaller describes a caller that is not part of claudeless.
 type ForeignCaller struct {
-	// Caller must be set; it may also be an Evaluator.
-	Caller CallerAdapter
-	// Values replace the call's Input.
-	Values CallValues
+	Caller CallerAdapter // must be set; it may also be an Evaluator
+	Values CallValues    // replace the call's Input
 	// Lease is how long a pause stays open while its caller does not poll; 0 means Options.Lease. For a pause before a
 	// call, this time begins only with the first poll.
 	Lease time.Duration
@@ -115,18 +113,15 @@ type CallStartResponse struct {
 
 // Outcome is the result or the error of a call.
 type Outcome struct {
-	Failed bool
-	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
-	Result json.RawMessage
-	// ResultCID is the id of the result in the store. If it is empty, the hub stores Result.
-	ResultCID string
+	Failed    bool
+	Result    json.RawMessage // the tool's result: a string for plain text, otherwise the content as JSON; nil means null
+	ResultCID string          // the id of the result in the store; if it is empty, the hub stores Result
 	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if it is
 	// nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
-	// ExtraFields are additional members of the record; nil means none.
-	ExtraFields any
+	ExtraFields      any // additional members of the record; nil means none
 }
 
 // CompletionReport is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.
@@ -146,12 +141,10 @@ type Decision struct {
 	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
 	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string
-	// Encoded is the decision in the caller's format.
-	Encoded json.RawMessage
+	Encoded                 json.RawMessage // the decision in the caller's format
 	// Request is the request of the front end. It is set only for [CallerAdapter.Encode]; nil means the hub itself decided.
-	Request *ResumeRequest
-	// InputCID is the id of Input in the store; empty means unknown.
-	InputCID string
+	Request  *ResumeRequest
+	InputCID string // the id of Input in the store; empty means unknown
 }
 
 // ResumeRequest is a decision as a front end sends it. The zero value continues the call.

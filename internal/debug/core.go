@@ -28,9 +28,8 @@ type Options struct {
 	// PauseTimeout is the time after which a pause without a decision ends according to OnTimeout. 0 means never.
 	PauseTimeout time.Duration
 	OnTimeout    NoDecisionPolicy
-	// Lease is how long a pause stays open after the last request of its caller; 0 means 8 s.
-	Lease      time.Duration
-	MaxRecords int // call records kept; 0 means 10000
+	Lease        time.Duration // how long a pause stays open after the last request of its caller; 0 means 8 s
+	MaxRecords   int           // call records kept; 0 means 10000
 }
 
 const (
@@ -189,8 +188,7 @@ type Event struct {
 	Action     string  // for resumed events
 	Status     string  // for completed events: "success" or "exception"
 	Topic      string  // for changed events
-	// Missed counts the events dropped just before this one because the observer was slow.
-	Missed int
+	Missed     int     // counts the events dropped just before this one because the observer was slow
 }
 
 // Params returns the parameters of the event's notification.

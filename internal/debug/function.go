@@ -19,10 +19,8 @@ type RegisteredFunction struct {
 	// Signature is the text of a signature, or a schema as canonical JSON. Empty means unknown. A function may
 	// replace another one only if both have the same known signature.
 	Signature string
-	// Alias is "server/tool" for the tools of MCP servers.
-	Alias string
-	// Metadata is a JSON object; nil means none.
-	Metadata json.RawMessage
+	Alias     string          // "server/tool" for the tools of MCP servers
+	Metadata  json.RawMessage // a JSON object; nil means none
 }
 
 type functionRegistry struct {

@@ -22,10 +22,8 @@ const evalTimeout = 35 * time.Second
 
 // EvaluateParams is one expression to evaluate while a call is paused.
 type EvaluateParams struct {
-	// Session is the id of an open session of the pause; empty means that Evaluate starts a new session.
-	Session string
-	// PauseID may be empty when Session is set.
-	PauseID string
+	Session string // the id of an open session of the pause; empty means that Evaluate starts a new session
+	PauseID string // may be empty when Session is set
 	Expr    string
 	Timeout time.Duration // 0 means 35 s
 }

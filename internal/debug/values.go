@@ -193,18 +193,17 @@ type Record struct {
 type CallEnding struct {
 	Status string `json:"status"` // success, exception, or the status of an event
 	// Source is "mcp_client" for calls made through the debugger to an external server, whose name is Server.
-	Source      string              `json:"source,omitempty"`
-	Server      string              `json:"server,omitempty"`
-	Action      PauseDecisionAction `json:"action,omitempty"`       // decision before the call
-	AfterAction PauseDecisionAction `json:"after_action,omitempty"` // decision after the call
-	CompletedAt float64             `json:"completed_at"`
-	// PausedSeconds is how long the call was paused.
-	PausedSeconds float64  `json:"paused_for,omitempty"`
-	ResultCID     string   `json:"result_cid,omitempty"`
-	ErrorCID      string   `json:"exception_cid,omitempty"`
-	ErrorType     string   `json:"exception_type,omitempty"`
-	Error         string   `json:"exception_message,omitempty"`
-	Sessions      []string `json:"repl_sessions,omitempty"`
+	Source        string              `json:"source,omitempty"`
+	Server        string              `json:"server,omitempty"`
+	Action        PauseDecisionAction `json:"action,omitempty"`       // decision before the call
+	AfterAction   PauseDecisionAction `json:"after_action,omitempty"` // decision after the call
+	CompletedAt   float64             `json:"completed_at"`
+	PausedSeconds float64             `json:"paused_for,omitempty"` // how long the call was paused
+	ResultCID     string              `json:"result_cid,omitempty"`
+	ErrorCID      string              `json:"exception_cid,omitempty"`
+	ErrorType     string              `json:"exception_type,omitempty"`
+	Error         string              `json:"exception_message,omitempty"`
+	Sessions      []string            `json:"repl_sessions,omitempty"`
 	// OriginalInput is the input that the agent sent, if the debugger changed the input. FinalResult is the result or the
 	// text of the failure that the agent received, if the debugger changed the outcome.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`

@@ -46,13 +46,11 @@ type Options struct {
 	Force          bool // overwrite existing files
 	Update         bool // keep edits in Out since the last import
 
-	// Check plays the written scenario; nil means not played.
-	Check *ScenarioPlayer
+	Check *ScenarioPlayer // plays the written scenario; nil means not played
 
 	Environment Environment
 	Stdout      io.Writer
-	// Progress receives the progress of reading; nil means none.
-	Progress session.Progress
+	Progress    session.Progress // receives the progress of reading; nil means none
 }
 
 // Outcome is the result of an import.

@@ -295,12 +295,10 @@ func (r *Recording) hasEveryRunFailedBeforeSession() bool {
 //
 // Empty lines and lines that begin with # are ignored.
 type CaseStep struct {
-	Verb string `json:"verb"`
-	// Text is the argument of the verb: a prompt, JSON, a kind or a signal.
-	Text string `json:"text,omitempty"`
-	// Where lists the conditions of a wait step, each in the form PATH=VALUE.
-	Where []string `json:"where,omitempty"`
-	Line  int      `json:"line"` // line in the file of the case
+	Verb  string   `json:"verb"`
+	Text  string   `json:"text,omitempty"`  // the argument of the verb: a prompt, JSON, a kind or a signal
+	Where []string `json:"where,omitempty"` // lists the conditions of a wait step, each in the form PATH=VALUE
+	Line  int      `json:"line"`            // line in the file of the case
 }
 
 // argumentFormByStepVerb returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.

@@ -14,20 +14,17 @@ const orderedKinds = "options events keys lists defaults values"
 // Change is a difference at one path between two versions, over all cases.
 type Change struct {
 	Kind string `json:"kind"` // one of those in orderedKinds
-	// Path names the event and key, like the path of a [Difference].
-	Path string `json:"path"`
+	Path string `json:"path"` // names the event and key, like the path of a [Difference]
 	// Before and After are the values in the first case; empty means absent.
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
-	// Cases are the cases with this difference; empty for a difference in options.
-	Cases []string `json:"cases,omitempty"`
+	Before string   `json:"before,omitempty"`
+	After  string   `json:"after,omitempty"`
+	Cases  []string `json:"cases,omitempty"` // the cases with this difference; empty for a difference in options
 }
 
 // HelpWords holds the flags and commands in the help of one version.
 type HelpWords struct {
 	Version string
-	// Words lists the words of each kind, "options" and "commands".
-	Words map[string][]string
+	Words   map[string][]string // lists the words of each kind, "options" and "commands"
 }
 
 // SetChangesBetweenCLIVersions makes r a report about two versions of the real CLI. Such a report lists each path that

@@ -235,8 +235,7 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 const (
-	// maxScreenLines is the number of lines for items that need attention.
-	maxScreenLines            = 20
+	maxScreenLines            = 20 // the number of lines for items that need attention
 	minLineLimitPerReportItem = 4
 	maxLineColumns            = 160
 )

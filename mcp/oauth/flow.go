@@ -34,10 +34,9 @@ const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
 
 // Config is the member oauth of the entry of a server.
 type Config struct {
-	ClientID     string // id of a client that was registered by hand, or the URL of a client metadata document
-	CallbackPort int    // 0 means any
-	// AuthServerMetadataURL is where the authorization server's metadata is; empty means discovery.
-	AuthServerMetadataURL string
+	ClientID              string // id of a client that was registered by hand, or the URL of a client metadata document
+	CallbackPort          int    // 0 means any
+	AuthServerMetadataURL string // where the authorization server's metadata is; empty means discovery
 	Scopes                string // separated by spaces; empty means the scopes that the server requests
 }
 

@@ -57,10 +57,8 @@ type storedDiscovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`
 	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // URL of the protected resource metadata
-	// Resource is the resource indicator; empty means the URL of the server.
-	Resource string `json:"resource,omitempty"`
-	// RefusedAt is when the server refused a request without a token, in ms.
-	RefusedAt int64 `json:"tokenlessRejectedAt,omitempty"`
+	Resource      string `json:"resource,omitempty"`            // the resource indicator; empty means the URL of the server
+	RefusedAt     int64  `json:"tokenlessRejectedAt,omitempty"` // when the server refused a request without a token, in ms
 }
 
 // clientSecret is the stored data of a client that was registered by hand.

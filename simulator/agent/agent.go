@@ -32,9 +32,8 @@ type Definition struct {
 	Model           string // "inherit" means the session's model; empty means Options.Model
 	Effort          string // effort level of the model; empty means the level of the session
 	MaxTurns        int    // 0 means no limit
-	// Background selects where calls without run_in_background run; nil means in the background.
-	Background   *bool
-	UsesWorktree bool // agents of this type work in a separate git worktree
+	Background      *bool  // selects where calls without run_in_background run; nil means in the background
+	UsesWorktree    bool   // agents of this type work in a separate git worktree
 	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
 	// acceptEdits, auto or bypassPermissions, Mode has no effect.
 	Mode   protocol.PermissionMode

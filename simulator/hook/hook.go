@@ -58,26 +58,23 @@ type Options struct {
 	// MatchRule reports whether a call matches a hook's "if" rule. Nil means that the rule must equal the tool's name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
-	// Reports enables [Runner.TakeReports].
-	Reports bool
+	Reports bool // enables [Runner.TakeReports]
 
-	NewID func() string    // nil means ""
-	Now   func() time.Time // nil means that durations are 0
-	// DefaultTimeout limits hooks without their own timeout; 0 means 600 s.
-	DefaultTimeout time.Duration
+	NewID          func() string    // nil means ""
+	Now            func() time.Time // nil means that durations are 0
+	DefaultTimeout time.Duration    // limits hooks without their own timeout; 0 means 600 s
 	// ProgressEvery is the interval of frames with the output of a running command; 0 means 1 s, negative means never.
 	ProgressEvery time.Duration
 }
 
 // Source is the "hooks" object of one settings file.
 type Source struct {
-	Name    string // name of the file, for warnings and [Runner.Replace]
-	Raw     json.RawMessage
-	Environ []string // variables for the commands of this file, in addition to [Options.Environ]
-	// FromSkill is true for the hooks of a skill. Only these may be limited to one run per session.
-	FromSkill bool
-	Plugin    string // plugin of the hooks; empty means none
-	PluginID  string // the plugin with its marketplace, for messages
+	Name      string // name of the file, for warnings and [Runner.Replace]
+	Raw       json.RawMessage
+	Environ   []string // variables for the commands of this file, in addition to [Options.Environ]
+	FromSkill bool     // true for the hooks of a skill; only these may be limited to one run per session
+	Plugin    string   // plugin of the hooks; empty means none
+	PluginID  string   // the plugin with its marketplace, for messages
 	// Agent is the id of the agent to which the hooks belong; empty means that they belong to the
 	// session. Hooks of an agent run only for its calls. Their Stop hooks run when the agent stops.
 	Agent string

@@ -28,8 +28,7 @@ type Outcome struct {
 
 	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
 	Decision string
-	// Origin is the source of the hook that made the Decision; empty means that hooks from several sources agree.
-	Origin string
+	Origin   string // the source of the hook that made the Decision; empty means that hooks from several sources agree
 	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
@@ -44,10 +43,9 @@ type Outcome struct {
 
 // Changes are values that hooks replace or add.
 type Changes struct {
-	UpdatedInput  json.RawMessage // input from the last hook that set one; nil means none
-	UpdatedOutput json.RawMessage // output from the last PostToolUse hook that set one; nil means none
-	// AdditionalContext is text for the model, one per hook.
-	AdditionalContext []string
+	UpdatedInput      json.RawMessage // input from the last hook that set one; nil means none
+	UpdatedOutput     json.RawMessage // output from the last PostToolUse hook that set one; nil means none
+	AdditionalContext []string        // text for the model, one per hook
 	// Specific contains less frequent keys: SessionTitle, InitialUserMessage, Action, Content, … If several hooks set a
 	// key, the last value is used.
 	Specific protocol.HookSpecificOutput

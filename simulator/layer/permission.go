@@ -21,14 +21,11 @@ import (
 
 // PermissionOptions configures [Permission]. Policy and Clock are required.
 type PermissionOptions struct {
-	Policy *permission.Policy
-	// Ask answers questions; nil means a question becomes a denial.
-	Ask permission.Prompter
-	// Tools validates inputs that a prompter has changed; nil means no validation.
-	Tools CallPrechecker
-	Clock simulator.Clock
-	// ReportChanges sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed.
-	ReportChanges bool
+	Policy        *permission.Policy
+	Ask           permission.Prompter // answers questions; nil means a question becomes a denial
+	Tools         CallPrechecker      // validates inputs that a prompter has changed; nil means no validation
+	Clock         simulator.Clock
+	ReportChanges bool // sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed
 	// Files stores permission updates permanently; nil means they last until the end of the session.
 	Files PermissionUpdateSaver
 }

@@ -18,11 +18,9 @@ type analyzedCall struct {
 	use          protocol.ToolUse
 	name         string // canonical name, such as "Agent" for "Task"
 	server       string // "mcp__server" for a call of an MCP tool
-	// readOnly is true if the tool's owner declares that the tool changes nothing.
-	readOnly  bool
-	toolClass claudecode.ToolClass
-	// isComplete is false if the input lacks a required value. The tool itself reports this error.
-	isComplete bool
+	readOnly     bool   // true if the tool's owner declares that the tool changes nothing
+	toolClass    claudecode.ToolClass
+	isComplete   bool // false if the input lacks a required value; the tool itself reports this error
 
 	command          string
 	script           shellcmd.Script

@@ -104,12 +104,11 @@ type shellWordResolver struct{ *pathResolver }
 
 type commandLine struct {
 	*analyzedCall
-	words     shellWordResolver
-	startDirs []string // directories in which the command line may start
-	// chainDirectory is the directory in which all commands after the first run; empty if it is not known.
-	chainDirectory string
-	isFragment     bool // it is a piece of a text that cannot be parsed
-	isNested       bool // it is a script that is an argument of a shell
+	words          shellWordResolver
+	startDirs      []string // directories in which the command line may start
+	chainDirectory string   // the directory in which all commands after the first run; empty if it is not known
+	isFragment     bool     // it is a piece of a text that cannot be parsed
+	isNested       bool     // it is a script that is an argument of a shell
 }
 
 func newCommandLineOfCall(shellCall *analyzedCall) commandLine {

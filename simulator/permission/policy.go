@@ -26,18 +26,15 @@ type Options struct {
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
 	// can report them. Nil means that every name is known.
-	Tool func(name string) (protocol.Tool, bool)
-	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
-	FileSystem FileSystem
+	Tool       func(name string) (protocol.Tool, bool)
+	FileSystem FileSystem // resolves paths; nil means paths are compared as written, and globs are not expanded
 	// Dir returns the directory to which paths in calls are relative. A shell may have changed it. Nil means CWD.
 	Dir func() string
 	// AsksPerson is true if a person at a terminal decides about calls that the classifier of auto mode would check. An SDK host
 	// is not asked about these calls.
-	AsksPerson bool
-	// NoPrompts makes the policy deny calls instead of asking (--permission-prompts none).
-	NoPrompts bool
-	// BypassAllowed lets SetMode switch to bypassPermissions. A Mode of bypassPermissions implies it.
-	BypassAllowed bool
+	AsksPerson    bool
+	NoPrompts     bool // makes the policy deny calls instead of asking (--permission-prompts none)
+	BypassAllowed bool // lets SetMode switch to bypassPermissions; a Mode of bypassPermissions implies it
 	// AskSkill reports whether loading a skill needs permission because the skill brings permission rules or hooks. It also returns the
 	// reason that denials name. Nil means that no skill needs permission.
 	AskSkill func(name string) (asks bool, reasonType, reason string)
@@ -45,9 +42,8 @@ type Options struct {
 	PlanDir   string
 	StateDirs StateDirs
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
-	NoBypass, NoAuto bool
-	// NoClassifierInPlanMode is true if the settings do not let a classifier decide in plan mode.
-	NoClassifierInPlanMode bool
+	NoBypass, NoAuto       bool
+	NoClassifierInPlanMode bool // true if the settings do not let a classifier decide in plan mode
 	// OnDirectories is called with all working directories, CWD first, after an update of them; nil means none.
 	OnDirectories func(dirs []string)
 }

@@ -25,8 +25,7 @@ type Rule struct {
 	Behavior string // BehaviorAllow, BehaviorDeny or BehaviorAsk
 	Source   string // "cliArg", "userSettings", "projectSettings", "localSettings", "flagSettings", "session", …
 	Text     string // "Bash(npm run *)"
-	// Root is the directory to which path patterns with one leading slash are relative; empty means Options.CWD.
-	Root string
+	Root     string // the directory to which path patterns with one leading slash are relative; empty means Options.CWD
 }
 
 // rule is a parsed [Rule].

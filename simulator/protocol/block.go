@@ -115,8 +115,7 @@ type CallScript struct {
 type SubagentScript struct {
 	Type       string // agent type if the call's input has none
 	Background *bool  // run in the background unless the input says otherwise; nil means that the script does not set it
-	// Steps are the agent's messages, in the form of the scenario engine.
-	Steps any
+	Steps      any    // the agent's messages, in the form of the scenario engine
 }
 
 // ToolResultBlock is the result of a [ToolUse] as the model sees it.

@@ -117,9 +117,8 @@ type Assistant struct {
 	UserMessageUUID     string               `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string             `json:"user_message_uuids,omitempty"`
 
-	ErrorCode string `json:"api_error_code,omitempty"`
-	// ErrorDetails is the API's error message for a request that was too long; for transcripts.
-	ErrorDetails string `json:"-"`
+	ErrorCode    string `json:"api_error_code,omitempty"`
+	ErrorDetails string `json:"-"` // the API's error message for a request that was too long; for transcripts
 	// Final is the message's real stop reason and usage, which are written to the transcript but not
 	// printed. It is nil for synthetic messages.
 	Final *MessageSummary `json:"-"`
@@ -190,11 +189,9 @@ type User struct {
 	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].
 	Summary bool `json:"-"`
 	// Companion marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this.
-	Companion bool `json:"-"`
-	// SourceUUID is the uuid of the assistant event with the call that this result answers; for transcripts.
-	SourceUUID string `json:"-"`
-	// StartHooks records the hooks that ran before this first prompt of an agent; for transcripts.
-	StartHooks []Event `json:"-"`
+	Companion  bool    `json:"-"`
+	SourceUUID string  `json:"-"` // the uuid of the assistant event with the call that this result answers; for transcripts
+	StartHooks []Event `json:"-"` // records the hooks that ran before this first prompt of an agent; for transcripts
 }
 
 // UserContent is the message inside a user event.

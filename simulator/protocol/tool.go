@@ -24,22 +24,19 @@ type Tool struct {
 
 // ToolResult is the result of one tool call. A tool reports its failure by IsError, not by a Go error.
 type ToolResult struct {
-	Content Content // content that the model sees
-	IsError bool
-	// ShowsIsErrorFalse writes is_error:false on success, as Bash does and other tools do not.
-	ShowsIsErrorFalse bool
+	Content           Content // content that the model sees
+	IsError           bool
+	ShowsIsErrorFalse bool // writes is_error:false on success, as Bash does and other tools do not
 	// Output is the structured tool_use_result. If it is nil, the tool_use_result of an error is the text "Error:
 	// <text>", and that of a success is Content.
-	Output any
-	Server string // configured name of the MCP server that ran the call; may be empty
-	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
-	Feedback string
+	Output   any
+	Server   string // configured name of the MCP server that ran the call; may be empty
+	Feedback string // what a person typed when permitting the call; the model receives it as a prompt with the result
 	// UnsentSchema is the input schema of the tool, if the call failed and the model may not have had the schema; otherwise nil.
 	UnsentSchema json.RawMessage
 	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.
 	ForbiddenDir string
-	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
-	MCP *MCPResult
+	MCP          *MCPResult // the form of an MCP result in transcripts; nil means the transcript contains Output
 
 	// The permission decision about the call, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil if the permission check was not reached
@@ -127,10 +124,9 @@ const (
 
 // PermissionRequest asks a host for a decision about one call.
 type PermissionRequest struct {
-	Use                      ToolUse
-	DisplayName, Description string
-	// Suggestions are the updates that a host may return; they may be nil.
-	Suggestions                        []PermissionUpdate
+	Use                                ToolUse
+	DisplayName, Description           string
+	Suggestions                        []PermissionUpdate // the updates that a host may return; they may be nil
 	BlockedPath                        string
 	Safety                             SafetyApprovalReason // set when DecisionReasonType is "safetyCheck"
 	DecisionReason, DecisionReasonType string
@@ -157,18 +153,14 @@ type PermissionAnswer struct {
 	Message            string // reason of a denial
 	Feedback           string // what a person typed for the model: the reason of a denial, or a text next to the result
 	Interrupt          bool   // the denial also ends the turn
-	// Undecided is true if no decision was made; the call is denied.
-	Undecided bool
-	// AskFailure is the text of the tool result if asking failed (spec: cli-contract 6.3).
-	AskFailure string
+	Undecided          bool   // true if no decision was made; the call is denied
+	AskFailure         string // the text of the tool result if asking failed (spec: cli-contract 6.3)
 	// CallFailed is true if a call with an AskFailure counts as failed. Otherwise the call counts as denied.
 	CallFailed bool
-	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
-	Source string
+	Source     string // overrides the displayed decision source; empty means user_temporary or user_reject
 	// HasPrompter is true if a hook decided while a prompter was asked too. Then no event reports a denial.
 	HasPrompter bool
-	// Before contains events of the hooks that were asked; they are shown before the call's result.
-	Before []Event
+	Before      []Event // contains events of the hooks that were asked; they are shown before the call's result
 }
 
 // PermissionUpdate changes the session's rules, mode or directories (SDK type of the same name).

@@ -162,10 +162,9 @@ type HiddenEvent struct{ Event Event }
 
 // AgentUsage is the usage of a sub-agent. It is part of the session's costs, but not of the turn's usage.
 type AgentUsage struct {
-	Models map[string]ModelUsage
-	APIMS  int // time spent waiting for the model
-	// BeforeAwaitedWork is true if the main conversation waits for the agent, and the agent is about to run calls or hooks.
-	BeforeAwaitedWork bool
+	Models            map[string]ModelUsage
+	APIMS             int  // time spent waiting for the model
+	BeforeAwaitedWork bool // true if the main conversation waits for the agent, and the agent is about to run calls or hooks
 }
 
 // TurnPromptWithdrawnByUser means that the user has taken the prompt of the turn back before the model answered.

@@ -12,8 +12,7 @@ type Envelope struct {
 
 // LineHead contains the first keys of a line, which give its place in the conversation.
 type LineHead struct {
-	// ParentUUID is the uuid of the previous line in the conversation; nil for the first.
-	ParentUUID *string `json:"parentUuid"`
+	ParentUUID *string `json:"parentUuid"` // the uuid of the previous line in the conversation; nil for the first
 	// LogicalParentUUID is set on a compact boundary: the uuid of the line before it.
 	LogicalParentUUID string `json:"logicalParentUuid,omitempty"`
 	IsSidechain       bool   `json:"isSidechain"`
@@ -68,8 +67,7 @@ type UserLine struct {
 	// RepeatsSummary is a key that the real CLI sets in the output of /compact if the output includes reports of hooks.
 	RepeatsSummary bool `json:"repeatsCompactSummary,omitempty"`
 	LineID
-	// RefusedMessageID is the id of the refused reply that an injected text follows.
-	RefusedMessageID string `json:"refusedMessageId,omitempty"`
+	RefusedMessageID string `json:"refusedMessageId,omitempty"` // the id of the refused reply that an injected text follows
 	// InterruptedMessageID is the id of the message with the calls that an interrupt in a terminal stopped.
 	InterruptedMessageID string `json:"interruptedMessageId,omitempty"`
 	RefusalRetry         bool   `json:"refusalRetry,omitempty"`
@@ -303,15 +301,14 @@ type StopHookLine struct {
 
 // StopHookSummary summarizes the configured hooks of a [StopHookLine].
 type StopHookSummary struct {
-	Count  int            `json:"hookCount"`
-	Hooks  []StopHookInfo `json:"hookInfos"`
-	Errors []string       `json:"hookErrors"` // blocks and failures
-	// Failed are the indexes of the failures in Errors.
-	Failed    []int    `json:"failedHookErrorIndexes"`
-	Context   []string `json:"hookAdditionalContext"`
-	Prevented bool     `json:"preventedContinuation"`
-	Reason    string   `json:"stopReason"` // reason of the hook that prevented continuation; may be empty
-	HasOutput bool     `json:"hasOutput"`
+	Count     int            `json:"hookCount"`
+	Hooks     []StopHookInfo `json:"hookInfos"`
+	Errors    []string       `json:"hookErrors"`             // blocks and failures
+	Failed    []int          `json:"failedHookErrorIndexes"` // the indexes of the failures in Errors
+	Context   []string       `json:"hookAdditionalContext"`
+	Prevented bool           `json:"preventedContinuation"`
+	Reason    string         `json:"stopReason"` // reason of the hook that prevented continuation; may be empty
+	HasOutput bool           `json:"hasOutput"`
 }
 
 // StopHookInfo describes a Stop hook that ran, as one element of a [StopHookSummary].

@@ -32,12 +32,10 @@ const (
 
 // Options specify which sources to read.
 type Options struct {
-	StateDir string // contains settings.json and .claude.json
-	CWD      string // absolute
-	// LocalRoot contains the .claude/settings.local.json that is written, and that overrides CWD's; empty means CWD.
-	LocalRoot string
-	// TempDir is the directory to which path patterns with one leading slash in a JSON text of --settings are relative.
-	TempDir string
+	StateDir  string // contains settings.json and .claude.json
+	CWD       string // absolute
+	LocalRoot string // contains the .claude/settings.local.json that is written, and that overrides CWD's; empty means CWD
+	TempDir   string // the directory to which path patterns with one leading slash in a JSON text of --settings are relative
 	// Sources are the file sources to read ("user", "project", "local"); nil means all, empty means none. Flag and
 	// managed settings are always read.
 	Sources   []string
@@ -50,8 +48,7 @@ type Options struct {
 	ManagedDir string
 	// GlobalFile is the path of .claude.json, which records trusted folders; empty means the file in StateDir.
 	GlobalFile string
-	// ReadFile reads a file; nil means [plainjson.ReadBounded].
-	ReadFile func(path string) ([]byte, error)
+	ReadFile   func(path string) ([]byte, error) // reads a file; nil means [plainjson.ReadBounded]
 	// Glob lists the files that match a pattern, sorted; nil means filepath.Glob.
 	Glob func(pattern string) ([]string, error)
 }
@@ -135,12 +132,11 @@ type Settings struct {
 	Model, OutputStyle string
 	Attribution        Attribution
 	Env                map[string]string
-	Hooks              []Hooks // in rising precedence, without disabled hooks
-	Agent              string  // agent of the session
-	// AvailableModels are the models that may be used in addition to the default model; nil means all models.
-	AvailableModels []string
-	MemoryDir       string // directory of memories; empty means the default
-	NoMemory        bool
+	Hooks              []Hooks  // in rising precedence, without disabled hooks
+	Agent              string   // agent of the session
+	AvailableModels    []string // the models that may be used in addition to the default model; nil means all models
+	MemoryDir          string   // directory of memories; empty means the default
+	NoMemory           bool
 	// NoGitInstructions is true if requests say nothing about git: neither the state of the repository nor how commits end.
 	NoGitInstructions bool
 
@@ -149,14 +145,10 @@ type Settings struct {
 	EnableAllProjectMCPServers                    bool
 	EnabledMCPJSONServers, DisabledMCPJSONServers []string
 
-	// ManagedFaults are lines for stderr about faults in managed settings.
-	ManagedFaults []string
-	// Warnings describe invalid files and keys, with texts of claudeless.
-	Warnings []string
-	// Faults are the problems in Warnings, in the form in which the real CLI reports them with text output.
-	Faults []Fault
-	// TrustWarning is the warning for stderr that an untrusted project's allow rules were ignored. Empty means none.
-	TrustWarning string
+	ManagedFaults []string // lines for stderr about faults in managed settings
+	Warnings      []string // describe invalid files and keys, with texts of claudeless
+	Faults        []Fault  // the problems in Warnings, in the form in which the real CLI reports them with text output
+	TrustWarning  string   // the warning for stderr that an untrusted project's allow rules were ignored; empty means none
 }
 
 // FlagError explains, with the message of the real CLI, why the value of --settings is invalid.

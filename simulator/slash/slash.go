@@ -71,15 +71,12 @@ func (c Call) LocalCommandTags(name string) string {
 
 // Outcome is the result of a command that runs without the model.
 type Outcome struct {
-	Text string
-	// Name is the canonical name of the command; empty means the typed name.
-	Name string
-	// IsUnknown is true if the command is not available here. The result event then contains no command name.
-	IsUnknown bool
+	Text      string
+	Name      string // the canonical name of the command; empty means the typed name
+	IsUnknown bool   // true if the command is not available here; the result event then contains no command name
 	UsedTool  string // as in [protocol.ExpandedCommand]
 	IsPrompt  bool   // the transcript records the command as an ordinary prompt, without its arguments
-	// Title is the new name of the session; empty means that the session keeps its name.
-	Title string
+	Title     string // the new name of the session; empty means that the session keeps its name
 	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event
 	// of this turn still has the previous model.
 	Model *string
@@ -88,9 +85,8 @@ type Outcome struct {
 	// IsSilent is true if the result event does not contain Text.
 	IsSilent bool
 	// Work runs the skill's agent and returns the answer, which becomes the command's text; nil means that there is no agent.
-	Work func(context.Context) (string, error)
-	// Result is the command's name in the result event, such as "custom"; empty means the typed name.
-	Result string
+	Work   func(context.Context) (string, error)
+	Result string // the command's name in the result event, such as "custom"; empty means the typed name
 }
 
 // Unavailable returns the answer of a command that exists only on a terminal.

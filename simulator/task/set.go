@@ -20,8 +20,7 @@ import (
 type Options struct {
 	NewID func() string    // uuid v4; required
 	Now   func() time.Time // nil means always time.Time{}
-	// Dir returns the directory of output files; nil or an empty result means no output files.
-	Dir func() string
+	Dir   func() string    // returns the directory of output files; nil or an empty result means no output files
 	// Ordered makes runs repeatable: background agents run between turns, one after another, and the events of an agent
 	// are shown when it has finished.
 	Ordered bool

@@ -324,10 +324,9 @@ func (t *Task) frameFieldsIfAmbient() []protocol.Field {
 
 // Notification is a message about a task for the model, usually about its end.
 type Notification struct {
-	Text      string // text for the model
-	ToolsUsed string // see [End.ToolsUsed]
-	// Origin is the "origin" of the prompt that delivers the notification, and of its result.
-	Origin json.RawMessage
+	Text      string          // text for the model
+	ToolsUsed string          // see [End.ToolsUsed]
+	Origin    json.RawMessage // the "origin" of the prompt that delivers the notification, and of its result
 }
 
 // agentNotificationTimingNote explains to the model when an agent notifies it. It has the length of the real CLI's text.

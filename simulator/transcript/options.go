@@ -87,22 +87,18 @@ type RequestContext struct {
 	Params protocol.RequestParams
 	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
 	// Tools are the tools of the conversation. Those whose names are in Deferred are in requests only after ToolSearch has loaded them.
-	Tools    []protocol.Tool
-	Deferred []string
-	// Placeholder is true if requests contain one tool that represents all deferred tools.
-	Placeholder bool
-	// SystemTurns is true if the model takes reminders as separate messages, not as text blocks in user messages.
-	SystemTurns bool
+	Tools       []protocol.Tool
+	Deferred    []string
+	Placeholder bool // true if requests contain one tool that represents all deferred tools
+	SystemTurns bool // true if the model takes reminders as separate messages, not as text blocks in user messages
 	// MessageConfig is the part of the request's configuration that the first system message repeats; nil means none.
-	MessageConfig *protocol.OutputConfig
-	// AdditionalDirs are the working directories in addition to that of the session.
-	AdditionalDirs []string
-	ChecksCalls    bool // a classifier decides whether calls of the model may run
+	MessageConfig  *protocol.OutputConfig
+	AdditionalDirs []string // the working directories in addition to that of the session
+	ChecksCalls    bool     // a classifier decides whether calls of the model may run
 	Remaining      protocol.RemainingLimits
-	NoSystemPrompt bool // the system prompt is empty, apart from its introduction
-	// AnthropicAPI is true if requests go to the API of Anthropic, which can cache a larger part of a request.
-	AnthropicAPI bool
-	PromptCache  string // how long prompts stay in the cache: "5m", "1h", or "off"
+	NoSystemPrompt bool   // the system prompt is empty, apart from its introduction
+	AnthropicAPI   bool   // true if requests go to the API of Anthropic, which can cache a larger part of a request
+	PromptCache    string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
 // Machine describes the computer in the environment attachment of a transcript.

@@ -28,8 +28,7 @@ type seenFiles struct {
 type seenContent struct {
 	digest             [sha256.Size]byte
 	wasShownCompletely bool // the model has seen the whole content
-	// isReadTruncated is true if Read last returned only the part of the file that is not too large for the model.
-	isReadTruncated bool
+	isReadTruncated    bool // true if Read last returned only the part of the file that is not too large for the model
 }
 
 // fileWrittenBySession is a file that the session wrote and that is not known to have changed since.

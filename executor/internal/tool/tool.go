@@ -27,15 +27,13 @@ type Tool struct {
 	Run  Run
 	// Check refuses a call with valid input that cannot succeed, such as the deletion of an unknown job. It runs before
 	// permissions are checked; nil means no check.
-	Check Check
-	// Prepare changes an input before users see the call, and reports whether it did; nil means no change.
-	Prepare func(*Keys) bool
+	Check   Check
+	Prepare func(*Keys) bool // changes an input before users see the call, and reports whether it did; nil means no change
 	// RenameAliases replaces aliases in an input: keys that models often write instead of the tool's own keys. It
 	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
-	RenameAliases func(*Keys) (note string, changed bool)
-	// UnavailableKeys are keys of the input schema that this session refuses.
-	UnavailableKeys []string
+	RenameAliases   func(*Keys) (note string, changed bool)
+	UnavailableKeys []string // keys of the input schema that this session refuses
 }
 
 type (

@@ -19,8 +19,7 @@ type Snapshot struct {
 	top    string
 	commit string                // empty means the repository has no commit yet
 	dirty  map[string]*fileState // nil means deleted
-	// IsNew is true if the repository did not exist when the session began. Its changes are then unknown.
-	IsNew bool
+	IsNew  bool                  // true if the repository did not exist when the session began; its changes are then unknown
 }
 
 type fileState struct {

@@ -8,9 +8,8 @@ import (
 
 // MismatchPoint describes how much of a pattern matches a text.
 type MismatchPoint struct {
-	At int // position in the text, in bytes, up to which the pattern matches
-	// Want is the part of the pattern that fails at this position; empty means that the pattern ended before the text.
-	Want string
+	At   int    // position in the text, in bytes, up to which the pattern matches
+	Want string // the part of the pattern that fails at this position; empty means that the pattern ended before the text
 	// Pattern is the whole pattern. Want is the part of it that did not match.
 	Pattern string
 }
@@ -73,8 +72,7 @@ func commonPrefixLengthInBytes(a, b string) (bytesOfWholeCharacters int) {
 }
 
 const (
-	// maxExplainedBytes limits how many bytes of a text are searched for the longest matching prefix.
-	maxExplainedBytes            = 4 << 10
+	maxExplainedBytes            = 4 << 10 // limits how many bytes of a text are searched for the longest matching prefix
 	maxRegexBytesForPrefixSearch = 400
 )
 

@@ -16,9 +16,8 @@ import (
 // JobOptions describes a command for [StartJob].
 type JobOptions struct {
 	Command
-	// Output receives the output of the command. The caller owns it and may close it after the job has started.
-	Output *os.File
-	NoteFD int // a file descriptor as in [RunOptions]
+	Output *os.File // receives the output of the command; the caller owns it and may close it after the job has started
+	NoteFD int      // a file descriptor as in [RunOptions]
 }
 
 // Job is a command that writes its output to a file. The output needs no reader, so the command and its background
@@ -124,8 +123,7 @@ type AttachOptions struct {
 	// Stdin, Stdout and Stderr are inherited if they are files, and copied otherwise. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal is true if Stdin is a terminal. The command then becomes the foreground group of this terminal.
-	Terminal bool
+	Terminal       bool // true if Stdin is a terminal; the command then becomes the foreground group of this terminal
 	// OwnTerminal starts the command in a new session. Stdin must be its controlling terminal. Windows does not support this.
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace].

@@ -251,8 +251,7 @@ func (t standardTerminal) Size() (cols, rows int) {
 
 const (
 	maxPipedStdinBytes = 10 << 20
-	// stdinWaitLimit is how long a pipe may stay silent before the run continues without it.
-	stdinWaitLimit = 3 * time.Second
+	stdinWaitLimit     = 3 * time.Second // how long a pipe may stay silent before the run continues without it
 )
 
 // ReadPipedStdin returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal.

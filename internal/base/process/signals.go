@@ -25,8 +25,7 @@ type Lifetime interface {
 }
 
 type currentProcessSignalsAndParent struct {
-	// signalsBeforeFirstHandler holds signals that arrived before a handler was registered; nil means none.
-	signalsBeforeFirstHandler chan os.Signal
+	signalsBeforeFirstHandler chan os.Signal // holds signals that arrived before a handler was registered; nil means none
 }
 
 // Notify implements [Lifetime]. The first handler of SIGINT also receives the signals that arrived before.

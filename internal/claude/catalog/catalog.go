@@ -27,14 +27,12 @@ type Options struct {
 	ProjectDirs     []string
 	MainWorktreeDir string
 	AddedDirs       []string // absolute paths of other directories; only the skills in their .claude directories are used
-	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
-	Plugins []string
+	Plugins         []string // absolute paths of plugin directories, or of directories with several plugins
 	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
 	// directory that contains the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
-	// Agents is --agents: a JSON object, keyed by name; empty means none.
-	Agents string
+	Agents       string // --agents: a JSON object, keyed by name; empty means none
 	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open  func(dir string) fs.FS
 	Guide bool // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
@@ -49,16 +47,14 @@ const pluginSource = "plugin"
 type Command struct {
 	Name         string // name without the slash, such as "commit", or "plugin:name" if a plugin provides it
 	Description  string
-	ArgumentHint string // the key argument-hint of the front matter
-	// Arguments are the names of the arguments, in order; nil means the arguments have no names.
-	Arguments    []string
+	ArgumentHint string   // the key argument-hint of the front matter
+	Arguments    []string // the names of the arguments, in order; nil means the arguments have no names
 	Body, Source string
 	Path         string // file; empty means none
 	Skill        bool
-	Dir          string // directory of a skill; empty means a command
-	// Title is a second name, from the front matter of a skill.
-	Title string
-	Tools []string // tools that the command may use without permission questions
+	Dir          string   // directory of a skill; empty means a command
+	Title        string   // a second name, from the front matter of a skill
+	Tools        []string // tools that the command may use without permission questions
 	// Model is the model that runs the command, and Effort its effort level; empty means those of the session.
 	Model, Effort string
 	// RunsInAgent is true if the command runs in a sub-agent. Agent is its kind; empty or unknown means general-purpose.

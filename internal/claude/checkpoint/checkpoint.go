@@ -25,8 +25,7 @@ func (e unknownPromptError) Error() string { return string(e) }
 
 // Options specify where to store a history. The zero value stores it in memory.
 type Options struct {
-	// CWD is the working directory, absolute; files below it are recorded with their relative path.
-	CWD        string
+	CWD        string     // the working directory, absolute; files below it are recorded with their relative path
 	Transcript Transcript // nil means that the copies of files stay in memory and the history is not recorded
 	Clock      Clock      // nil means the zero time
 	// IsReadOnly reports whether a call only reads. If it is nil, snapshots do not say whether commands may have changed files.

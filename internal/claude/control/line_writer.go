@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// maxQueuedStdoutBytesBeforeTurnsWait is how many bytes may wait for a slow host before turns wait, too.
-	maxQueuedStdoutBytesBeforeTurnsWait = 1 << 20
-	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
-	finalFlushTimeout = time.Second
+	maxQueuedStdoutBytesBeforeTurnsWait = 1 << 20     // how many bytes may wait for a slow host before turns wait, too
+	finalFlushTimeout                   = time.Second // how long the last lines may take after a signal has ended the run
 )
 
 // lineWriter writes lines in order from a goroutine, so that stdin is read even while the host does not read stdout.

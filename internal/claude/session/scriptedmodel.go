@@ -15,13 +15,10 @@ import (
 
 // scriptedModelOptions configure a scriptedModel. Engine, Names and Records are required.
 type scriptedModelOptions struct {
-	Engine *scenarios.Engine
-	// Failure is the failure of every reply; nil means the scenario answers.
-	Failure *scenarios.Failure
-	// Fault is the name of a fault that lasts for the whole run; empty means none.
-	Fault string
-	// Stdout is the output of the run; faults can corrupt it.
-	Stdout io.Writer
+	Engine  *scenarios.Engine
+	Failure *scenarios.Failure // the failure of every reply; nil means the scenario answers
+	Fault   string             // the name of a fault that lasts for the whole run; empty means none
+	Stdout  io.Writer          // the output of the run; faults can corrupt it
 	// Gates is the directory of the gates, at which steps wait until another process releases them; empty means none.
 	Gates   string
 	Names   modelNameResolver

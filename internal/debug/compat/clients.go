@@ -213,9 +213,8 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
-	// Client is true for a route that a client calls, even from a web page. The other routes are for people.
-	Client bool
-	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
+	Client                bool // true for a route that a client calls, even from a web page; the other routes are for people
+	Answer                func(c *Clients, ctx context.Context, r Request) (any, error)
 }
 
 // Request holds the parts of a request that routes use: the body, JSON or empty, and the {id} of the path.

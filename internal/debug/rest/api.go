@@ -21,8 +21,7 @@ type Options struct {
 	External *debug.ServerManager // nil means that the routes /api/mcp-* answer with status 503
 	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
 	Fallback http.Handler
-	// MaxBody bounds the body of a request; 0 means 96 MiB.
-	MaxBody int64
+	MaxBody  int64 // bounds the body of a request; 0 means 96 MiB
 }
 
 const defaultMaxBodyBytes = 96 << 20

@@ -164,9 +164,8 @@ type RealClaudePoller struct {
 }
 
 const (
-	pollPause = 10 * time.Millisecond
-	// extraPollPausePerProcess lengthens the pause for each scanned process, to limit the processor time.
-	extraPollPausePerProcess = time.Millisecond
+	pollPause                = 10 * time.Millisecond
+	extraPollPausePerProcess = time.Millisecond // lengthens the pause for each scanned process, to limit the processor time
 )
 
 // StartRealClaudePoller starts a poller. The caller must call ScanOnceMoreAndStop.

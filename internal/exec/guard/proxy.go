@@ -19,9 +19,8 @@ type Proxy struct {
 	Log *BreachLog // records connections to a vendor; required
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream   *url.URL
-	RefusesAll bool // refuses every connection
-	// OwnFiles do not count as a real claude when a blocked connection is recorded.
-	OwnFiles ClaudelessFiles
+	RefusesAll bool            // refuses every connection
+	OwnFiles   ClaudelessFiles // do not count as a real claude when a blocked connection is recorded
 }
 
 // ParseUpstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.

@@ -119,9 +119,8 @@ type faultResult struct {
 	cpu           time.Duration
 	stderr        string // the end of the command's stderr
 	claudeStarted bool
-	// interactive is true if a session ran on a terminal.
-	interactive bool
-	err         error // why the trial of the fault could not be completed
+	interactive   bool  // true if a session ran on a terminal
+	err           error // why the trial of the fault could not be completed
 }
 
 func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault, timeLimit time.Duration) faultResult {

@@ -25,24 +25,21 @@ import (
 
 // Options configure a run. Command, Setup.Executable and System are required.
 type Options struct {
-	Command []string
-	// Setup describes the simulated claude. The runner itself sets Journal, Config and RunID.
-	Setup        ClaudeSetup
+	Command      []string
+	Setup        ClaudeSetup   // describes the simulated claude; the runner itself sets Journal, Config and RunID
 	Rules        verdict.Rules // what counts as a failure
 	Capture      string        // file that keeps the journal; empty means it is deleted with the private directory
 	RecordOutput bool          // also keeps the output of each claude in the journal
 	Guard        guard.StrictnessLevel
-	// JudgeLater omits the verdict. The journal in the file Capture then contains all that a later verdict needs.
-	JudgeLater bool
-	FreshHome  bool // gives the command an empty home directory
+	JudgeLater   bool // omits the verdict; the journal in the file Capture then contains all that a later verdict needs
+	FreshHome    bool // gives the command an empty home directory
 	// EnvFor lists variables that are set to the path of claude. An entry is the name of a variable, or the name of a
 	// host such as zed. The name of a host stands for the variable in which this host looks for claude.
 	EnvFor []string
 
 	Terminal *Terminal // gives the command a pseudo-terminal; nil means it has the streams of this process
 
-	// Faults are tried one after another, with one run of the command each; empty means one run without a fault.
-	Faults []string
+	Faults []string // tried one after another, with one run of the command each; empty means one run without a fault
 
 	System *process.System // this process; the command uses its streams and signals
 }

@@ -40,13 +40,11 @@ type Input struct {
 	// Killed lists processes that were killed on purpose from outside the command, so that their end is not reported.
 	Killed []int
 
-	// parts are the entries grouped by scenario; nil means all belong to Scenario.
-	parts []scenarioEntries
+	parts []scenarioEntries // the entries grouped by scenario; nil means all belong to Scenario
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
 	starts  map[processStartKey]bool // the processes read so far
-	// idle are the journals in which nothing ran.
-	idle []string
+	idle    []string                 // the journals in which nothing ran
 }
 
 type processStartKey struct {

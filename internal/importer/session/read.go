@@ -19,12 +19,9 @@ import (
 
 // Options configure Read. The zero value is ready to use.
 type Options struct {
-	// Branch is the id of a transcript line on the branch to follow; empty means the newest branch.
-	Branch string
-	// Contents keeps the contents of files that were read.
-	Contents bool
-	// Progress receives the progress of reading; nil means none.
-	Progress Progress
+	Branch   string   // the id of a transcript line on the branch to follow; empty means the newest branch
+	Contents bool     // keeps the contents of files that were read
+	Progress Progress // receives the progress of reading; nil means none
 }
 
 // Progress receives the progress of reading.
@@ -49,10 +46,9 @@ func Read(files []string, o Options) ([]*Session, error) {
 }
 
 type sessionRecordingReader struct {
-	o   Options
-	set *sessionSet
-	// transcripts are resolved after all of their lines are read.
-	transcripts []*transcriptReader
+	o           Options
+	set         *sessionSet
+	transcripts []*transcriptReader // resolved after all of their lines are read
 	traffic     *trafficReader
 }
 

@@ -38,23 +38,18 @@ func (e *Error) Error() string {
 
 // Session is one conversation. The zero value is an empty one.
 type Session struct {
-	ID, CWD string
-	Version string // version of the CLI
-	Mode    string // permission mode at the start
-	Date    string // date of the first line, YYYY-MM-DD
-	Files   []string
-	Tools   []string // names of all tools, if the input lists them
-	Prompts []*Prompt
-	// Environ are variables of the recorded process ("K=V"), if recorded.
-	Environ []string
-	// IDs are the ids of the session, its lines and its requests.
-	IDs []string
-	// UnknownLines counts lines of unknown types.
-	UnknownLines map[string]int
-	// Compacted lists the places of compactions.
-	Compacted []Place
-	// Damaged lists the files with unreadable lines.
-	Damaged []DamagedLines
+	ID, CWD      string
+	Version      string // version of the CLI
+	Mode         string // permission mode at the start
+	Date         string // date of the first line, YYYY-MM-DD
+	Files        []string
+	Tools        []string // names of all tools, if the input lists them
+	Prompts      []*Prompt
+	Environ      []string       // variables of the recorded process ("K=V"), if recorded
+	IDs          []string       // the ids of the session, its lines and its requests
+	UnknownLines map[string]int // counts lines of unknown types
+	Compacted    []Place        // lists the places of compactions
+	Damaged      []DamagedLines // lists the files with unreadable lines
 }
 
 // DamagedLines counts the unreadable lines of a file, which were skipped.

@@ -21,12 +21,10 @@ import (
 // File is a list of tool calls, in groups. Each group is played in its own session. All sessions begin with the same files.
 type File struct {
 	// Files are files of the working directory, Home files of the home directory, by path.
-	Files map[string]string `toml:"files"`
-	Home  map[string]string `toml:"home"`
-	// Groups are the calls, one group per session.
-	Groups []*CallGroup `toml:"groups,required"`
-	// Known are calls with an accepted difference.
-	Known []*KnownDecision `toml:"known"`
+	Files  map[string]string `toml:"files"`
+	Home   map[string]string `toml:"home"`
+	Groups []*CallGroup      `toml:"groups,required"` // the calls, one group per session
+	Known  []*KnownDecision  `toml:"known"`           // calls with an accepted difference
 
 	name  string
 	index *diag.SourceIndex
@@ -39,17 +37,13 @@ type CallGroup struct {
 	// Mode of the session; empty means default.
 	Mode string `toml:"mode" enum:"default,acceptEdits,plan,dontAsk,bypassPermissions"`
 	// Allow, Ask and Deny are permission rules of the user's settings.
-	Allow []string `toml:"allow"`
-	Ask   []string `toml:"ask"`
-	Deny  []string `toml:"deny"`
-	// Directories are additional directories of the session.
-	Directories []string `toml:"directories"`
-	// Arguments are additional arguments of claude.
-	Arguments []string `toml:"arguments"`
-	// Servers are MCP servers, as in .mcp.json.
-	Servers map[string]json.RawMessage `toml:"servers"`
-	// Calls are made one after the other.
-	Calls []Call `toml:"calls,required"`
+	Allow       []string                   `toml:"allow"`
+	Ask         []string                   `toml:"ask"`
+	Deny        []string                   `toml:"deny"`
+	Directories []string                   `toml:"directories"`    // additional directories of the session
+	Arguments   []string                   `toml:"arguments"`      // additional arguments of claude
+	Servers     map[string]json.RawMessage `toml:"servers"`        // MCP servers, as in .mcp.json
+	Calls       []Call                     `toml:"calls,required"` // made one after the other
 
 	file *File
 }
@@ -94,11 +88,9 @@ func (c *Call) CommandOrNameAndInput() string {
 // KnownDecision accepts that the decisions about one call differ.
 type KnownDecision struct {
 	// Group of the call; empty means any.
-	Group string `toml:"group"`
-	// Call is the text of the call, see [Call.CommandOrNameAndInput].
-	Call string `toml:"call,required" empty:"no"`
-	// Reason explains the difference.
-	Reason string `toml:"reason,required" empty:"no"`
+	Group  string `toml:"group"`
+	Call   string `toml:"call,required" empty:"no"`   // the text of the call, see [Call.CommandOrNameAndInput]
+	Reason string `toml:"reason,required" empty:"no"` // explains the difference
 
 	used bool
 }

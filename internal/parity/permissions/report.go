@@ -35,8 +35,7 @@ type Verdict struct {
 	Status DecisionComparisonStatus `json:"status"`
 	Ours   Outcome                  `json:"ours"`
 	Real   Outcome                  `json:"real"`
-	// Known is the reason of the entry that accepts the difference.
-	Known string `json:"known,omitempty"`
+	Known  string                   `json:"known,omitempty"` // the reason of the entry that accepts the difference
 }
 
 // Judge compares the decisions of two programs about the calls of the group.
@@ -93,9 +92,8 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 
 // CallVerdictsReport holds the verdicts about all calls.
 type CallVerdictsReport struct {
-	Calls []*Verdict `json:"calls"`
-	// Verbose allows a text longer than one screen.
-	Verbose bool `json:"-"`
+	Calls   []*Verdict `json:"calls"`
+	Verbose bool       `json:"-"` // allows a text longer than one screen
 }
 
 // Count returns the number of calls with a status.

@@ -94,10 +94,8 @@ const (
 // was asked, or the session ended before the call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
-	// Reason is the kind of rule that decided, as the program names it.
-	Reason string `json:"reason,omitempty"`
-	// Missing explains why no decision is known.
-	Missing string `json:"missing,omitempty"`
+	Reason   string   `json:"reason,omitempty"`  // the kind of rule that decided, as the program names it
+	Missing  string   `json:"missing,omitempty"` // explains why no decision is known
 }
 
 type event struct {

@@ -284,8 +284,7 @@ func newCertificateAndCA() (tls.Certificate, []byte, error) {
 
 // modelAPI serves a case's scenario as the Messages API on loopback, and records the requests. Close stops the server.
 type modelAPI struct {
-	// URL is the base URL of the API.
-	URL string
+	URL string // the base URL of the API
 
 	servers []byte // configuration of the scenario's MCP servers, for --mcp-config; nil means none
 	journal *os.File

@@ -41,10 +41,8 @@ type Job struct {
 
 // Lane is one of the two programs that a case compares.
 type Lane struct {
-	// Program is the path of claude; empty means claudeless.
-	Program string `json:"program,omitempty"`
-	// Version is the version of claude that claudeless claims to be; empty means its default.
-	Version string `json:"version,omitempty"`
+	Program string `json:"program,omitempty"` // the path of claude; empty means claudeless
+	Version string `json:"version,omitempty"` // the version of claude that claudeless claims to be; empty means its default
 }
 
 // Play runs the case of a job with each of the job's programs, in order.

@@ -33,15 +33,11 @@ type Options struct {
 	Left, Right Program
 	// Known is the file of known differences between claudeless and the real CLI.
 	// Differences between two versions of the real CLI are never accepted.
-	Known string
-	// ShowNormalised prints the compared recordings on stdout.
-	ShowNormalised bool
-	// Timeout bounds each run of a program; 0 means 30 s.
-	Timeout time.Duration
-	// Jobs is the number of parallel cases; 0 means one per processor, at least two.
-	Jobs int
-	// DefaultURL plays the cases with the API at its default URL, which needs a separate network.
-	DefaultURL bool
+	Known          string
+	ShowNormalised bool          // prints the compared recordings on stdout
+	Timeout        time.Duration // bounds each run of a program; 0 means 30 s
+	Jobs           int           // the number of parallel cases; 0 means one per processor, at least two
+	DefaultURL     bool          // plays the cases with the API at its default URL, which needs a separate network
 	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those in the fixture files.
 	Protocol string
 	// Retries is how often a case that differs is repeated. Only differences that occur every time are reported,
@@ -57,12 +53,9 @@ type Options struct {
 type Result struct {
 	parity.Report
 
-	// Unreadable holds the problems of cases that could not be read.
-	Unreadable diag.List
-	// Stale holds known differences that no longer occur.
-	Stale diag.List
-	// Normal holds the normalised recordings, if requested.
-	Normal string
+	Unreadable diag.List // holds the problems of cases that could not be read
+	Stale      diag.List // holds known differences that no longer occur
+	Normal     string    // holds the normalised recordings, if requested
 }
 
 // Run compares all cases. It returns an error only if no case could be compared.
@@ -169,8 +162,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 // ReportOptions are the paths of reports; empty means not written.
 type ReportOptions struct {
 	JSON, JUnit string
-	// Verbose prints the complete report instead of one screen.
-	Verbose bool
+	Verbose     bool // prints the complete report instead of one screen
 }
 
 // Write writes the reports and prints the summary.
@@ -284,10 +276,8 @@ func (r *laneRunner) playLanes(ctx context.Context, timeout time.Duration, makeC
 type DecisionReport struct {
 	permissions.CallVerdictsReport
 
-	// Unreadable holds the problems of files that could not be read.
-	Unreadable diag.List
-	// Stale reports known decisions whose calls no longer differ.
-	Stale diag.List
+	Unreadable diag.List // holds the problems of files that could not be read
+	Stale      diag.List // reports known decisions whose calls no longer differ
 }
 
 // CompareDecisions plays files of calls with two programs and compares the decisions about the calls. Options.Cases

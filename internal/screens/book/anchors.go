@@ -25,8 +25,7 @@ var embeddedScreenAnchorsTOML string
 type Anchor struct {
 	Page  string `toml:"page"`  // TAPE.PAGE
 	State string `toml:"state"` // state that the screen shows
-	// Row counts from the bottom. 0 is the last row that is not empty.
-	Row   int    `toml:"row"`
+	Row   int    `toml:"row"`   // counts from the bottom; 0 is the last row that is not empty
 	Label string `toml:"label"`
 	// Selected is set for the option that is selected when the dialog appears.
 	Selected bool `toml:"selected"`

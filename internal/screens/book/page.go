@@ -65,8 +65,7 @@ const (
 	jsonSuffix          = ".json"
 	castSuffix          = ".cast"
 	rawTapeOutputSuffix = ".raw"
-	// RejectedSuffix is the suffix of the files of a screen that does not show the state that its label says.
-	RejectedSuffix = ".rejected"
+	RejectedSuffix      = ".rejected" // the suffix of the files of a screen that does not show the state that its label says
 )
 
 // Read reads the captured screen with this name, which has the form TAPE.PAGE.

@@ -17,17 +17,15 @@ import (
 
 // Options specify what to capture. All fields but Claude, Progress and Parallel are required.
 type Options struct {
-	Self    string // the path of this binary
-	Claude  string // the path of the real CLI; empty means the simulated one
-	Root    string // root directory of the captured screens
-	Environ []string
-	Books   []book.BookID
-	Tapes   []*tape.Tape
-	Clock   tape.Clock
-	// Parallel is how many scripts of keys are played at the same time; 0 means 2.
-	Parallel int
-	// Progress receives a line of text for each tape that ends; nil means no output.
-	Progress io.Writer
+	Self     string // the path of this binary
+	Claude   string // the path of the real CLI; empty means the simulated one
+	Root     string // root directory of the captured screens
+	Environ  []string
+	Books    []book.BookID
+	Tapes    []*tape.Tape
+	Clock    tape.Clock
+	Parallel int       // how many scripts of keys are played at the same time; 0 means 2
+	Progress io.Writer // receives a line of text for each tape that ends; nil means no output
 }
 
 // Result is the outcome of one tape (a script of keys) in one book (the screens of one CLI version).

@@ -31,10 +31,8 @@ func ParseSize(text string) (emulator.Size, error) { return emulator.ParseSize(t
 // Options configure a console. Clock and Display are required.
 type Options struct {
 	Settings
-	// Keys is the typed input; nil means no input.
-	Keys io.Reader
-	// Display receives the output.
-	Display io.Writer
+	Keys    io.Reader // the typed input; nil means no input
+	Display io.Writer // receives the output
 	Clock   Clock
 	// Environ and Secrets contain the secrets to mask on screens. Texts maps names to the parts of screens that depend on the run.
 	Environ, Secrets []string

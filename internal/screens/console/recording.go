@@ -28,21 +28,18 @@ type Clock interface{ Now() time.Time }
 type recorderOptions struct {
 	Cols, Rows int
 	Clock      Clock
-	// Dir receives the files; empty means that only the summary is created.
-	Dir string
+	Dir        string // receives the files; empty means that only the summary is created
 	// Environ and Secrets define which texts are secret, as in [redact.Options].
 	Environ, Secrets []string
-	// Texts are parts of screens that depend on the run, by name.
-	Texts map[string]string
+	Texts            map[string]string // parts of screens that depend on the run, by name
 }
 
 // Summary summarizes a recording.
 type Summary struct {
-	Screens int      // number of screens that were stable for a moment and differ from the previous one
-	States  []string // states in the order of their first appearance
-	Dialogs []Dialog
-	// LostKeys counts the keys that were pressed before the screen could accept input.
-	LostKeys int
+	Screens  int      // number of screens that were stable for a moment and differ from the previous one
+	States   []string // states in the order of their first appearance
+	Dialogs  []Dialog
+	LostKeys int // counts the keys that were pressed before the screen could accept input
 }
 
 // Dialog is a dialog that was shown.

@@ -93,9 +93,8 @@ func SizeOf(f *os.File) (s Size, ok bool) {
 // ProgramOptions describe a program for [StartProgram].
 type ProgramOptions struct {
 	proc.Command
-	Size Size
-	// Stderr receives standard error; nil means it goes to the terminal.
-	Stderr io.Writer
+	Size   Size
+	Stderr io.Writer // receives standard error; nil means it goes to the terminal
 }
 
 // Program is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.

@@ -207,8 +207,7 @@ type Clock interface {
 type Page struct {
 	Name, State, Enter string
 	Screen             emulator.Screen
-	// Offset is the number of bytes that the program wrote before the screen was captured.
-	Offset int
+	Offset             int // the number of bytes that the program wrote before the screen was captured
 }
 
 // Event is output of the program or input for it.

@@ -19,22 +19,17 @@ import (
 type Tape struct {
 	Name string // name of the file, without its extension
 
-	Doc string `toml:"doc"`
-	// Scenario is the text of a scenario, or the name of a file.
-	Scenario string `toml:"scenario"`
-	// Args are the arguments of the program.
-	Args []string `toml:"args"`
+	Doc      string   `toml:"doc"`
+	Scenario string   `toml:"scenario"` // the text of a scenario, or the name of a file
+	Args     []string `toml:"args"`     // the arguments of the program
 	// Dialogs names the dialogs of a first start that the program is to show; "all" means every dialog.
 	Dialogs []string `toml:"fresh"`
 	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path of this binary.
-	Settings string `toml:"settings"`
-	MCP      string `toml:"mcp"`
-	// Env sets variables (K=V) and removes them (-K).
-	Env []string `toml:"env"`
-	// Setup is a shell command that runs in the working directory first.
-	Setup string `toml:"setup"`
-	// Files are files of the working directory, by path.
-	Files map[string]string `toml:"files"`
+	Settings string            `toml:"settings"`
+	MCP      string            `toml:"mcp"`
+	Env      []string          `toml:"env"`   // sets variables (K=V) and removes them (-K)
+	Setup    string            `toml:"setup"` // a shell command that runs in the working directory first
+	Files    map[string]string `toml:"files"` // files of the working directory, by path
 	// Slots are the texts on the screens of this tape that depend on the run, by name: "command", "answer", "prompt". When
 	// screens are compared, the name replaces the text.
 	Slots map[string]string `toml:"slots"`

@@ -33,19 +33,17 @@ type Options struct {
 	Target  Target
 	Handler Handler
 	// Defects describes what is wrong with a server's result for a method such as "tools/list"; "" means nothing.
-	Defects func(method string, result json.RawMessage) string
-	Tasks   *sync.WaitGroup // counts the goroutines of the connection
-	Debug   DebugLog
-	Version string // version of the client
-	// Sampling declares that the handler handles sampling/createMessage.
-	Sampling bool
+	Defects  func(method string, result json.RawMessage) string
+	Tasks    *sync.WaitGroup // counts the goroutines of the connection
+	Debug    DebugLog
+	Version  string // version of the client
+	Sampling bool   // declares that the handler handles sampling/createMessage
 	// Negotiation selects how both sides agree on a revision of MCP.
 	Negotiation NegotiationMode
 	Timeout     time.Duration // connect timeout, which also bounds the probe
 	// Reopen is the pause before a stream is reopened; it doubles each time. 0 means 1 s.
-	Reopen time.Duration
-	// TimeoutError is the error of a connection attempt that took too long.
-	TimeoutError *DialError
+	Reopen       time.Duration
+	TimeoutError *DialError // the error of a connection attempt that took too long
 }
 
 // Conn is one live connection to a server. Its methods may be called concurrently after OpenWithHandshake.

@@ -16,14 +16,13 @@ import (
 // NegotiationMode is the way in which client and server agree on a revision of MCP.
 type NegotiationMode int
 
+// The ways to agree on a revision.
 const (
-	// NegotiateLegacy uses the handshake of the revisions up to ProtocolVersion.
-	NegotiateLegacy NegotiationMode = iota
+	NegotiateLegacy NegotiationMode = iota // uses the handshake of the revisions up to ProtocolVersion
 	// NegotiateAuto probes for ModernVersion first. If the server does not support it, the handshake follows. Over
 	// HTTP, the handshake needs another connection, so this connection fails with ErrLegacy.
 	NegotiateAuto
-	// NegotiateModernWithoutFallback probes for ModernVersion and does not fall back.
-	NegotiateModernWithoutFallback
+	NegotiateModernWithoutFallback // probes for ModernVersion and does not fall back
 )
 
 // revisionProbeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with 2.1.330).

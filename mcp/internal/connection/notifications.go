@@ -39,12 +39,11 @@ type Notification struct {
 }
 
 type notificationHandler struct {
-	handler              Handler
-	debug                DebugLog
-	lists                listChanges
-	callsByProgressToken sync.Map // *pendingCall by progress token, an int64
-	// subscriptionAcknowledged holds a token when the server confirmed a subscription.
-	subscriptionAcknowledged chan struct{}
+	handler                  Handler
+	debug                    DebugLog
+	lists                    listChanges
+	callsByProgressToken     sync.Map      // *pendingCall by progress token, an int64
+	subscriptionAcknowledged chan struct{} // holds a token when the server confirmed a subscription
 }
 
 // handleNotification handles a notification on the goroutine that reads all messages. It must not send

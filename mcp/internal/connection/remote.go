@@ -13,15 +13,14 @@ import (
 // RemoteServer is a server at a URL: an endpoint of the streamable HTTP transport, or of the older SSE transport. Up to
 // revision 2025-11-25, a streamable HTTP endpoint has a GET stream for unsolicited messages of the server.
 type RemoteServer struct {
-	Server  string // name of the server
-	URL     string
-	SSE     bool // the older HTTP+SSE transport
-	Agent   string
-	Headers map[string]string
-	Renewer Renewer // nil means that a refused request is not sent again
-	// DialTimeout bounds opening the TCP connection.
-	DialTimeout time.Duration
-	MaxMessage  int // bytes
+	Server      string // name of the server
+	URL         string
+	SSE         bool // the older HTTP+SSE transport
+	Agent       string
+	Headers     map[string]string
+	Renewer     Renewer       // nil means that a refused request is not sent again
+	DialTimeout time.Duration // bounds opening the TCP connection
+	MaxMessage  int           // bytes
 }
 
 func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error) {

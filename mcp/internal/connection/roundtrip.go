@@ -23,8 +23,7 @@ type Refusal struct {
 	Status      int               // 401 or 403
 	Challenge   string            // WWW-Authenticate; empty means absent
 	UsedHeaders map[string]string // the headers of the request
-	// WasAccepted is true if the server accepted an earlier request to this endpoint.
-	WasAccepted bool
+	WasAccepted bool              // true if the server accepted an earlier request to this endpoint
 }
 
 // Renewer provides the headers of requests. A Renewer may also have the method Transport(http.RoundTripper)

@@ -18,9 +18,8 @@ import (
 // subscription keeps the subscriptions/listen stream open, where a server of revision 2026-07-28 sends notifications.
 type subscription struct {
 	// openStream opens the stream and returns when it ends; nil means the server ended it with a result.
-	openStream func(ctx context.Context, filter wire.SubscriptionFilter) error
-	// onResumed is called when the server acknowledged a reopened stream: changes may have been missed.
-	onResumed        func()
+	openStream       func(ctx context.Context, filter wire.SubscriptionFilter) error
+	onResumed        func() // called when the server acknowledged a reopened stream: changes may have been missed
 	debug            DebugLog
 	firstReopenPause time.Duration // pause before the first attempt to reopen the stream
 	ackTimeout       time.Duration // how long an acknowledgement may take
@@ -38,8 +37,7 @@ const (
 	reopenPause                             = time.Second
 	maxReopenings                           = 3
 	extraReopenPausesAfterServerEndedStream = 5
-	// ackTimeoutShareOfConnectTimeout is the share of the connect timeout that an acknowledgement may take.
-	ackTimeoutShareOfConnectTimeout = 0.7
+	ackTimeoutShareOfConnectTimeout         = 0.7 // the share of the connect timeout that an acknowledgement may take
 )
 
 var (
