@@ -229,7 +229,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 // resetConversation forgets the conversation and its costs, but not its times, and begins a new transcript.
 func (k *localCommandRunner) resetConversation() {
 	s := k.sim
-	s.history.resumed, s.history.sessionStarted, s.history.nextSessionStartSource, s.history.turnCount = false, false, "clear", 0
+	s.history.resumed, s.history.sessionStarted, s.history.nextSessionStartSource, s.history.turnCount, s.history.pendingContext = false, false, "clear", 0, nil
 	k.prompts.promptID = ""
 	s.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = "" })
 	s.totals.contextTokens.Store(0)

@@ -260,7 +260,7 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 	}
 	p.temporarySessionID, p.sim.history.earlySessionStartOutcome = "", nil
 	p.sim.history.initialPromptFromHook = out.Specific.InitialUserMessage
-	p.sim.history.pendingContext, p.prompts.addedContext = append(p.prompts.addedContext, after...), nil
+	p.sim.history.pendingContext, p.prompts.addedContext = slices.Concat(p.sim.history.pendingContext, p.prompts.addedContext, after), nil
 	p.out.assignIDsAndEmitAll(out.Notices)
 	p.sim.history.unreportedInstructions = p.sim.main.Start.Instructions
 	if isFirstConversation { // after /clear, the files are reported with the next prompt

@@ -286,6 +286,7 @@ func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCal
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
+			d.prompts.addedContext = append(d.prompts.addedContext, strings.TrimSpace(text.Message.Content.Plain()))
 		}
 	}
 	d.out.assignIDsAndEmitAll(res.EventsAfter)

@@ -131,7 +131,9 @@ func (w *agentRun) effectiveModelName() string {
 }
 
 func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
-	sim, err := simulator.New(w.simulatorOptions())
+	options := w.simulatorOptions()
+	skills := w.preloadSkills(ctx, &options)
+	sim, err := simulator.New(options)
 	if err != nil {
 		end := w.failureEnd(err.Error())
 		w.releaseWorktreeAndRecordIfKept(ctx)
@@ -148,7 +150,7 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 		w.task.Post(w.startHooks.Frames...)
 		simulator.LetMessageStreamContinue(ctx)
 	}
-	w.preloadSkills(ctx)
+	w.task.Post(skills...)
 	return w.runUntilNoMessage(ctx, w.input.Prompt)
 }
 
@@ -408,17 +410,21 @@ func (w *agentRun) setReplyAgentFields(ev *protocol.Assistant) {
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
-func (w *agentRun) preloadSkills(ctx context.Context) {
+// preloadSkills adds the skills of the agent's definition to the options. The returned events record them in the transcript.
+func (w *agentRun) preloadSkills(ctx context.Context, options *simulator.Options) (events []protocol.Event) {
 	for _, name := range w.definition.Skills {
 		text, ok := w.agents.options.Skills.Preload(ctx, name)
 		if !ok {
 			continue
 		}
-		ev := w.takePromptEvent("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>")
-		ev.Message.Content.Blocks = append(ev.Message.Content.Blocks, protocol.Text(text))
-		ev.IsSynthetic = true
-		w.task.Post(&protocol.HiddenEvent{Event: ev})
+		options.StartContext = append(options.StartContext, strings.TrimSpace(text))
+		ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{
+			protocol.Text("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>"), protocol.Text(text),
+		}}}, IsSynthetic: true}
+		w.setUserAgentFields(ev)
+		events = append(events, &protocol.HiddenEvent{Event: ev})
 	}
+	return events
 }
 
 func (w *agentRun) takePromptEvent(text string) *protocol.User {

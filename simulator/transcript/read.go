@@ -41,7 +41,7 @@ type parsedTranscript struct {
 	contextPending                  bool              // the attachments of the first request are not written yet
 	readFiles                       map[string]string // content of the files that calls read or wrote, by path
 	instructionFiles                []string          // instruction files that were added between calls
-	hookTexts                       []string          // outputs of SessionStart hooks
+	hookTexts, unansweredHookTexts  []string          // outputs of SessionStart hooks since the last compaction; those without a reply
 }
 
 type transcriptLine struct {
@@ -94,30 +94,14 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	decodeKey(keys, "slug", &t.planName)
 	switch e.kind {
 	case "user":
-		_, result := keys["toolUseResult"]
-		var meta, summary bool
-		decodeKey(keys, "isMeta", &meta)
-		decodeKey(keys, "isCompactSummary", &summary)
-		var message struct {
-			Content protocol.Content `json:"content"`
-		}
-		decodeKey(keys, "message", &message)
-		e.isToolResult = hasToolResult(message.Content)
-		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
-		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isToolResult
-		t.updateTurnCountFromLine(e, keys)
-		if summary {
-			clear(t.readFiles)
-		}
-		if !e.isSidechain {
-			t.updateReadFilesFromToolResult(keys)
-		}
+		t.updateFromUserLine(&e, keys)
 	case "assistant":
 		var message struct {
 			ID string `json:"id"`
 		}
 		decodeKey(keys, "message", &message)
 		e.apiMessageID = message.ID
+		t.unansweredHookTexts = nil
 	case "attachment":
 		t.updateFromAttachment(keys)
 	case "custom-title":
@@ -139,6 +123,28 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 		t.lastConversationLine = e.uuid
 	}
 	t.entries = append(t.entries, e)
+}
+
+func (t *parsedTranscript) updateFromUserLine(e *transcriptLine, keys map[string]json.RawMessage) {
+	_, result := keys["toolUseResult"]
+	var meta, summary bool
+	decodeKey(keys, "isMeta", &meta)
+	decodeKey(keys, "isCompactSummary", &summary)
+	var message struct {
+		Content protocol.Content `json:"content"`
+	}
+	decodeKey(keys, "message", &message)
+	e.isToolResult = hasToolResult(message.Content)
+	decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
+	e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isToolResult
+	t.updateTurnCountFromLine(*e, keys)
+	if summary {
+		clear(t.readFiles)
+		t.hookTexts, t.unansweredHookTexts = nil, nil
+	}
+	if !e.isSidechain {
+		t.updateReadFilesFromToolResult(keys)
+	}
 }
 
 func (t *parsedTranscript) updateReadFilesFromToolResult(lineKeys map[string]json.RawMessage) {
@@ -171,7 +177,8 @@ func (t *parsedTranscript) updateFromAttachment(keys map[string]json.RawMessage)
 	}
 	decodeKey(keys, "attachment", &a)
 	if a.HookEvent == "SessionStart" {
-		t.hookTexts = append(t.hookTexts, stringsOfAttachmentContent(a.Content)...)
+		texts := stringsOfAttachmentContent(a.Content)
+		t.hookTexts, t.unansweredHookTexts = append(t.hookTexts, texts...), append(t.unansweredHookTexts, texts...)
 	}
 	switch a.Type {
 	case hookDeferredToolType:

@@ -29,7 +29,8 @@ type Transcript struct {
 	previousReply    *protocol.PreviousReply // last reply of the resumed conversation; nil means none
 	readFiles        map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles []string                // instruction files that were loaded between calls
-	hookTexts        []string                // outputs of SessionStart hooks in the history
+	// hookTexts and unansweredHookTexts are outputs of SessionStart hooks since the last compaction. The next request contains the latter.
+	hookTexts, unansweredHookTexts []string
 	// unansweredPrompts are the last prompts of the history if the session is resumed at one of them; the next request contains them.
 	unansweredPrompts []string
 	fileHistoryLines  []json.RawMessage // lines of the resumed transcript that describe copies of files
@@ -152,7 +153,7 @@ func (s *Transcript) openResumed(path string) error {
 		th.forked, rec.lines.forkLines = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
-	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts = t.unmergedBranchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts
+	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts, s.unansweredHookTexts = t.unmergedBranchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts, t.unansweredHookTexts
 	s.readFiles = t.readFiles
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
@@ -300,6 +301,9 @@ func (s *Transcript) ReadFiles() (contentByPath map[string]string) { return s.re
 
 // SessionStartHookOutputs lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
+
+// UnansweredHookOutputs lists those of them that no reply follows.
+func (s *Transcript) UnansweredHookOutputs() []string { return s.unansweredHookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
 // ok is false if there is no such call.

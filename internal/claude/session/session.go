@@ -139,7 +139,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
 		Model: s.background.model.ArmFaultAndSelectMainModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.NewRandFromRunSeed(),
-		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
+		State: s.state, Location: s.tools, System: prompt.System + prompt.Append, StartContext: t.UnansweredHookOutputs(),
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModels: plan.Model.Fallbacks, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
