@@ -41,6 +41,29 @@ type askUserQuestionOutput struct {
 	Response    string                      `json:"response,omitempty"`
 }
 
+func askUserQuestionTool(a scriptedAnswers) tool.Tool {
+	return tool.Tool{
+		Name: "AskUserQuestion", RenameAliases: tool.ReduceNestedObjects("AskUserQuestion"), Run: tool.TypedRun(a, answerQuestionsWithKnownAnswers),
+		Check: tool.TypedCheck(a, func(_ context.Context, _ scriptedAnswers, in askUserQuestionInput) *protocol.ToolResult {
+			questions, _ := tool.Decode[[]askedQuestion](in.Questions) // they are already validated
+			texts := map[string]bool{}
+			isRepeated := false
+			for _, q := range questions {
+				labels := map[string]bool{}
+				for _, o := range q.Options {
+					labels[o.Label] = true
+				}
+				texts[q.Question] = true
+				isRepeated = isRepeated || len(labels) < len(q.Options)
+			}
+			if !isRepeated && len(texts) == len(questions) {
+				return nil
+			}
+			return tool.InvalidInput("AskUserQuestion", []tool.Issue{tool.CustomIssue("Question texts must be unique, option labels must be unique within each question")})
+		}),
+	}
+}
+
 // answerQuestionsWithKnownAnswers returns the answers that a host added to the call or, if it added none, those of the scenario. A
 // question without an answer stays unanswered (observed with 2.1.329).
 func answerQuestionsWithKnownAnswers(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {

@@ -47,7 +47,7 @@ func (f toolStates) implementedTools() []tool.Tool {
 			skillTool(f.skills),
 			{Name: "Agent", Run: startAgent},
 			{Name: "Task", Run: startAgent},
-			{Name: "AskUserQuestion", Run: tool.TypedRun(f.answers, answerQuestionsWithKnownAnswers)},
+			askUserQuestionTool(f.answers),
 			{Name: "ReportFindings", Run: tool.TypedRun(struct{}{}, reportFindings)},
 			{Name: "TodoWrite", Run: tool.TypedRun(f.todos, todoWrite)},
 		},

@@ -32,10 +32,11 @@ func maskKnownCLISentences(jsonText string) string {
 		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
 		`(The input schema is: (?:[^"\\]|\\[^n])*\\n)(?:[^"\\]|\\.)*"`:                                                                         "$1" + prosePlaceholder + `"`,
 		`(This tool's schema was not sent to the API [^.]*\.).*?((?:<|\\u003c)/tool_use_error)`:                                                "$1" + prosePlaceholder + "$2",
-		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + prosePlaceholder,
-		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + prosePlaceholder,
-		`("gitStatus":")[^"\\]*`:                                   "$1" + prosePlaceholder,
-		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + prosePlaceholder + `"`,
+		`(person never saw it\.).*?(\\n\\n|"$)`:                                                                                                "$1" + prosePlaceholder + "$2",
+		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                                                                                                    "${1}note$2" + prosePlaceholder,
+		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`:                                                                             "$1" + prosePlaceholder,
+		`("gitStatus":")[^"\\]*`:     "$1" + prosePlaceholder,
+		`"harnessSectionHash":"\w+"`: `"harnessSectionHash":"` + prosePlaceholder + `"`,
 	} {
 		jsonText = regexp.MustCompile(pattern).ReplaceAllString(jsonText, form)
 	}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -179,12 +180,15 @@ func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string, i
 }
 
 // countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time. Texts of
-// the CLI after the results of calls do not count.
+// the CLI after the results of calls do not count. Calls that ask the user count as text (observed with 2.1.330).
 func (c *modelInput) countRepliesWithoutText() {
 	for _, m := range c.messages[c.sentMessages:] {
 		switch {
 		case m.role == "system", m.role == "user" && countBlocks(m.content, "tool_result") > 0:
-		case countBlocks(m.content, "text") > 0:
+		case countBlocks(m.content, "text") > 0,
+			slices.ContainsFunc(m.content, func(b json.RawMessage) bool {
+				return bytes.Contains(b, []byte(`"name":"AskUserQuestion"`)) || bytes.Contains(b, []byte(`"name":"ExitPlanMode"`))
+			}):
 			c.repliesWithoutText = 0
 		case m.role == "assistant":
 			c.repliesWithoutText++

@@ -50,6 +50,25 @@ func definitionWithFallback(toolName string) definition {
 	}
 }
 
+func (d definition) schema() (schema plainjson.Schema) {
+	if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
+		panic("definitions.json: " + d.Name + ": " + err.Error())
+	}
+	return schema
+}
+
+// ReduceNestedObjects returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
+func ReduceNestedObjects(toolName string) func(*Keys) (note string, changed bool) {
+	return func(in *Keys) (note string, changed bool) {
+		for _, p := range definitionWithFallback(toolName).schema().Properties {
+			if value := in.Get(p.Name); value != nil {
+				*in, changed = in.Set(p.Name, p.Schema.Reduce(value)), true
+			}
+		}
+		return "", changed
+	}
+}
+
 // Definition returns the tool's description as sessions list it.
 func (t Tool) Definition() protocol.Tool {
 	d := definitionWithFallback(t.Name)
@@ -67,10 +86,7 @@ func (t Tool) Validate(call protocol.ToolUse) *protocol.ToolResult {
 		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
 	d := definitionWithFallback(t.Name)
-	var schema plainjson.Schema
-	if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
-		panic("definitions.json: " + t.Name + ": " + err.Error())
-	}
+	schema := d.schema()
 	schema.RemoveProperties(t.UnavailableKeys...)
 	issues := schema.Issues(raw)
 	for i := range issues {
@@ -78,7 +94,14 @@ func (t Tool) Validate(call protocol.ToolUse) *protocol.ToolResult {
 			issues[i].Message = message
 		}
 	}
-	return InvalidInput(call.Name, issues)
+	r := InvalidInput(call.Name, issues)
+	if t.Name == "AskUserQuestion" && slices.ContainsFunc(issues, func(i Issue) bool { return i.Code == plainjson.IssueTooSmall && i.LastKey() == "options" }) {
+		r.Content.Text = strings.Replace(r.Content.Text, "InputValidationError: ", "InputValidationError: This call included a question with fewer than 2 options, "+
+			"so it was rejected and the person never saw it. There is nothing to decide if a question has only one answer. Do not ask it again, "+
+			"neither alone nor with a second answer that nobody would choose: say which way you take, and go on with your work. "+
+			"Questions of the same call that had two, three or four different options can be asked again in another call without this one. In general, please ask only if the person can choose between several answers that really lead to different results in your work.\n\n", 1)
+	}
+	return r
 }
 
 // Issue is one problem of an input.

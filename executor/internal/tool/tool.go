@@ -29,7 +29,7 @@ type Tool struct {
 	// permissions are checked; nil means no check.
 	Check   Check
 	Prepare func(*Keys) bool // changes an input before users see the call, and reports whether it did; nil means no change
-	// RenameAliases replaces aliases in an input: keys that models often write instead of the tool's own keys. It
+	// RenameAliases replaces aliases in an input: keys that models often write instead of the tool's own keys. It may also remove keys. It
 	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
 	RenameAliases   func(*Keys) (note string, changed bool)
@@ -60,11 +60,7 @@ func (t Tool) PreparedInput(originalInput json.RawMessage) json.RawMessage {
 	if err != nil || !t.Prepare(&in) {
 		return originalInput
 	}
-	out, err := in.MarshalJSON()
-	if err != nil {
-		return originalInput
-	}
-	return out
+	return in.Raw()
 }
 
 // ResolveAliases replaces aliases of keys in an input. note is to be appended to a successful result; empty means none.
@@ -80,11 +76,7 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 	if !changed {
 		return input, ""
 	}
-	out, err := in.MarshalJSON()
-	if err != nil {
-		return input, ""
-	}
-	return out, note
+	return in.Raw(), note
 }
 
 // RenameNonEmptyStringKey is like RenameKey, but only renames a key whose value is a non-empty string.

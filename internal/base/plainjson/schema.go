@@ -1,6 +1,7 @@
 package plainjson
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ type Schema struct {
 	Maximum          *float64         `json:"maximum"`
 	ExclusiveMinimum *float64         `json:"exclusiveMinimum"`
 	Format           string           `json:"format"` // "uri" or "base64"; others are not checked
+	Default          json.RawMessage  `json:"default"`
 
 	target *Schema // the schema that Ref names
 }
@@ -101,6 +103,28 @@ func (l SchemaLibrary) Describe(schemaName string, value json.RawMessage) (defec
 // RemoveProperties removes keys from the schema of an object.
 func (s *Schema) RemoveProperties(names ...string) {
 	s.Properties = slices.DeleteFunc(s.Properties, func(p SchemaProperty) bool { return slices.Contains(names, p.Name) })
+}
+
+// Reduce removes keys that the schema does not have, adds default values, and puts the keys in the order of the schema. It does not
+// change values of a wrong type.
+func (s *Schema) Reduce(value json.RawMessage) (reduced json.RawMessage) {
+	switch kind := TypeOf(value); {
+	case kind == "array" && s.Items != nil:
+		items := DecodeOrZero[[]json.RawMessage](value)
+		for i, item := range items {
+			items[i] = s.Items.Reduce(item)
+		}
+		value, _ = Marshal(items) // cannot fail
+	case kind == "object" && s.Properties != nil:
+		given, all := DecodeOrZero[Object](value), Object{}
+		for _, p := range s.Properties {
+			if v := cmp.Or(string(given.Get(p.Name)), string(p.Schema.Default)); v != "" {
+				all = append(all, Member{p.Name, p.Schema.Reduce(json.RawMessage(v))})
+			}
+		}
+		value = all.Raw()
+	}
+	return value
 }
 
 // Issues returns the defects of a value; nil means none. An empty value is a missing value.
