@@ -22,16 +22,14 @@ func (k *localCommandRunner) parsePrompt() (call slash.Call, isCommand bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansionToolsModelAndEffort grants the tools and sets the model of a command's expansion, until undo is called.
-func (k *localCommandRunner) applyExpansionToolsModelAndEffort(expansion *slash.Expansion) (undo func()) {
+// applyExpansionToolsAndEffort grants the tools and sets the effort of a command's expansion, until undo is called. undo also removes
+// the command's model, which is set after the prompt is emitted.
+func (k *localCommandRunner) applyExpansionToolsAndEffort(expansion *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if expansion == nil {
 		return func() { commands.SetGrantedRules(nil) }
 	}
 	commands.SetGrantedRules(expansion.Tools)
-	if expansion.Model != "inherit" {
-		k.sim.options.State.SetTurnModel(expansion.Model)
-	}
 	effort := k.sim.options.State.Snapshot().Effort
 	if expansion.Effort != "" {
 		k.sim.options.State.SetEffort(expansion.Effort)

@@ -412,10 +412,11 @@ func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command s
 		p.out.emitAsIs(prompt)
 	} else {
 		prompt.Expansion = &protocol.ExpandedCommand{Name: command.Name, Tools: expansion.Tools, UsedTool: expansion.UsedTool}
-		if expansion.Model != "" && expansion.Model != "inherit" {
-			prompt.Expansion.Model = p.sim.resolvedModelName() // the command has set it
-		}
 		p.out.emitAsIs(prompt)
+		if expansion.Model != "" && expansion.Model != "inherit" {
+			p.sim.options.State.SetTurnModel(expansion.Model)
+			prompt.Expansion.Model = p.sim.resolvedModelName()
+		}
 		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 		injected.Expansion, text = prompt.Expansion, promptTextOrPlaceholder(injected.Content)
 		p.out.emitAsIs(injected)

@@ -102,7 +102,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		}
 		command = expansion
 	}
-	defer t.commands.applyExpansionToolsModelAndEffort(command)()
+	defer t.commands.applyExpansionToolsAndEffort(command)()
 	if command != nil {
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	} else if t.sim.main.Context != nil {

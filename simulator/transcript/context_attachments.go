@@ -19,14 +19,16 @@ type contextAttachmentWriter struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	promptNotSent      bool       // the last prompt had shouldQuery: false; the request of the next prompt will contain it
-	attributionPending bool       // the next request has the texts for commits of another model
-	remainingWritten   bool       // the transcript already has the reminders of the limits for the next request
-	planMode           bool       // the last attachment about plan mode says that it is active
-	autoMode           attachment // the last attachment about a mode without approvals; nil means that none is active
-	listedSkills       []string   // skills that attachments of the main conversation list
-	describedModel     string     // model that the last attachment describes; empty means none
-	describedStyle     string     // output style that the last attachment describes; empty means the default
+	promptNotSent      bool           // the last prompt had shouldQuery: false; the request of the next prompt will contain it
+	attributionPending bool           // the next request has the texts for commits of another model
+	remainingWritten   bool           // the transcript already has the reminders of the limits for the next request
+	planMode           bool           // the last attachment about plan mode says that it is active
+	autoMode           attachment     // the last attachment about a mode without approvals; nil means that none is active
+	listedSkills       []string       // skills that attachments of the main conversation list
+	describedModel     string         // model that the last attachment describes; empty means none
+	attribution        string         // text for commits that the main conversation has received; empty means none
+	describedStyle     string         // output style that the last attachment describes; empty means the default
+	beforeCommand      SessionContext // context before the command of the prompt has set its model
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
@@ -60,8 +62,8 @@ func (l *contextAttachmentWriter) currentSessionContextOf(agentID string) Sessio
 
 // writeEnvironmentOrChanges writes, after the line of the first prompt of a conversation, the description of the environment. In a
 // terminal, it writes after each later prompt what has changed since the previous description.
-func (l *contextAttachmentWriter) writeEnvironmentOrChanges() error {
-	now, terminal := l.currentSessionContextOf(""), l.conversation.options.Machine.IsTerminal
+func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) error {
+	terminal := l.conversation.options.Machine.IsTerminal
 	var lines []any
 	if l.conversation.options.Machine.IsBare {
 		l.contextPending = !l.contextWritten
@@ -149,7 +151,7 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 }
 
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
-	l.environmentWritten, l.describedStyle = true, ""
+	l.environmentWritten, l.describedStyle, l.attribution = true, "", ""
 	now := l.currentSessionContextOf("")
 	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
 }
@@ -337,8 +339,11 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	now := l.currentSessionContextOf(agentID)
 	commit := *cmp.Or(l.conversation.options.Commit, new("Co-Authored-By: "+now.Signature+" <noreply@anthropic.com>"))
 	pr := *cmp.Or(l.conversation.options.PR, new("🤖 Generated with [Claude Code](https://claude.com/claude-code)"))
-	if commit+pr == "" || now.NoCommitTexts {
+	if commit+pr == "" || now.NoCommitTexts || agentID == "" && commit == l.attribution {
 		return nil
+	}
+	if agentID == "" {
+		l.attribution = commit
 	}
 	signed := newAttachment("remote_session_change", "url", nil, "commit", commit, "pr", pr, "sendUserFileHint", false, "managedCommit", false, "managedPr", false)
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+commit+"\nPull requests end with:\n"+pr)

@@ -192,7 +192,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	mended = append(mended, r.sessionListLines.linesMissingBeforeFirstPrompt()...)
 	r.countPromptAndSetPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageNumbersAfter(ev.Content, r.imageCount)
-	if ev.Expansion == nil {
+	if r.attachments.beforeCommand = r.attachments.currentSessionContextOf(""); ev.Expansion == nil {
 		r.attachments.prompt = ev
 	}
 	return r.lines.writeAfterPendingLines(append(mended, r.promptLinesSplitIfQueued(ev, line)...)...)
@@ -257,7 +257,7 @@ func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	r.attribution.recordSkill(x.Name)
 	if strings.HasPrefix(x.Name, "mcp__") { // after the prompt of a server, only the next prompt describes the environment
 		r.attachments.contextPending = !r.attachments.contextWritten
-	} else if err := r.attachments.writeEnvironmentOrChanges(); err != nil {
+	} else if err := r.attachments.writeEnvironmentOrChanges(r.attachments.beforeCommand); err != nil {
 		return err
 	}
 	permissions := newAttachment("command_permissions", "allowedTools", append([]string{}, x.Tools...))

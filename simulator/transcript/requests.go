@@ -87,6 +87,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Identity struct{ ModelID string }
 				Style    json.RawMessage // a name, or an object with the name
 				Filename string
+				Commit   string
 				Content  json.RawMessage
 			}
 			Rendered          []protocol.AttachmentText
@@ -117,6 +118,8 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
 			case "output_style_instructions":
 				l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](line.Attachment.Style).Name
+			case "remote_session_change":
+				l.attachments.attribution = line.Attachment.Commit
 			case "environment":
 				c.lastRequestDir = line.Attachment.Snapshot.WorkingDirectory
 			}
@@ -241,7 +244,7 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	lines = append(lines, l.conversation.additionalDirsChangeReminder(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs)...)
 	input.lastRequestAdditionalDirs = &now.AdditionalDirs
 	session, told := l.attachments.currentSessionContextOf(""), l.attachments.describedModel
-	isNew := told != "" && session.Model != told
+	isNew := told != "" && session.Model != told && !l.attachments.remainingWritten // a command's model is described only after its first request
 	if isNew {
 		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}

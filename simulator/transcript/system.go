@@ -477,7 +477,7 @@ func (r *recorder) writeContextOfPrompt() error {
 		r.attachments.contextPending = !r.attachments.contextWritten
 		return nil
 	}
-	err := r.attachments.writeEnvironmentOrChanges()
+	err := r.attachments.writeEnvironmentOrChanges(r.attachments.currentSessionContextOf(""))
 	if ev.CommandFallback != nil && err == nil {
 		err = r.lines.writeAfterPendingLines(r.conversation.addedAttachmentLine(ev.CommandFallback))
 	}
