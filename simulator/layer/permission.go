@@ -297,6 +297,9 @@ func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.Permission
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource, ReasonCode: "hook:PermissionRequest"}
 	default:
 		policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "reject", cmp.Or(answer.Source, "user_reject"), ""
+		if policyDecision.ReasonCode == preToolUseHookAskReasonCode {
+			policyDecision.ReasonCode = "permissionPromptTool"
+		}
 		r.Decision = &policyDecision
 	}
 	if answer.Source == hookDecisionSource && !answer.HasPrompter {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type contextAttachmentWriter struct {
 	planMode           bool           // the last attachment about plan mode says that it is active
 	autoMode           attachment     // the last attachment about a mode without approvals; nil means that none is active
 	listedSkills       []string       // skills that attachments of the main conversation list
+	listed             listing        // tools and MCP servers that these attachments list
 	describedModel     string         // model that the last attachment describes; empty means none
 	attribution        string         // text for commits that the main conversation has received; empty means none
 	describedStyle     string         // output style that the last attachment describes; empty means the default
@@ -32,6 +34,25 @@ type contextAttachmentWriter struct {
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
+}
+
+// listing contains the deferred tools and the MCP servers of which the attachments of a conversation tell.
+type listing struct {
+	tools             map[string]bool // true if the tool is available; false if it was available earlier
+	failedServers     []FailedServer
+	instructedServers []string
+}
+
+func (t *listing) updateTools(added, removed []string, failed []FailedServer) {
+	if t.failedServers = failed; t.tools == nil {
+		t.tools = map[string]bool{}
+	}
+	for _, name := range added {
+		t.tools[name] = true
+	}
+	for _, name := range removed {
+		t.tools[name] = false
+	}
 }
 
 // These types are the attachments with which a transcript records a [SessionContext].
@@ -85,6 +106,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 			lines = append(lines, l.commitAndPullRequestAttributionLines("")...)
 		}
 	}
+	lines = append(lines, l.changedToolAndServerListings(now)...)
 	isListed := func(skill Listing) bool { return slices.Contains(l.listedSkills, skill.Name) }
 	if late := slices.DeleteFunc(slices.Clone(now.Skills), isListed); l.listedSkills != nil && len(late) > 0 {
 		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
@@ -151,7 +173,7 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 }
 
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
-	l.environmentWritten, l.describedStyle, l.attribution = true, "", ""
+	l.environmentWritten, l.describedStyle, l.attribution, l.listed = true, "", "", listing{}
 	now := l.currentSessionContextOf("")
 	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
 }
@@ -262,16 +284,8 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 
 func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now SessionContext, isFirstListing bool) []any {
 	var lines []any
-	if len(now.Deferred) > 0 {
-		tools := newAttachment("deferred_tools_delta", "addedNames", now.Deferred, "addedLines", now.Deferred, "removedNames", []string{}, "wireHiddenNames", []string{}, "readdedNames", []string{})
-		if isFirstListing {
-			tools = tools.with("pendingMcpServers", []string{})
-			if !l.conversation.options.Machine.IsTerminal {
-				tools = tools.with("needsAuthMcpServers", []string{})
-			}
-			tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
-		}
-		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(now.Deferred, "\n")))
+	if now.Deferred != nil {
+		lines = l.appendDeferredTools(lines, agentID, now, isFirstListing)
 	}
 	if now.Agents != nil {
 		names, texts := namesAndTexts(now.Agents)
@@ -279,10 +293,8 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", true)
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
-	if len(now.ServerInstructions) > 0 {
-		names, texts := namesAndTexts(now.ServerInstructions)
-		servers := newAttachment("mcp_instructions_delta", "addedNames", names, "addedBlocks", texts, "removedNames", []string{})
-		lines = append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(texts, "\n\n")))
+	if now.Deferred != nil {
+		lines = l.appendServerInstructions(lines, agentID, now)
 	}
 	if now.Skills != nil {
 		names, texts := namesAndTexts(now.Skills)
@@ -299,6 +311,68 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+content))
 	}
 	return lines
+}
+
+// changedToolAndServerListings returns the attachments about what has changed since the last ones; without earlier ones, it returns nil.
+func (l *contextAttachmentWriter) changedToolAndServerListings(now SessionContext) []any {
+	if l.listed.tools == nil {
+		return nil
+	}
+	return l.appendServerInstructions(l.appendDeferredTools(nil, "", now, true), "", now)
+}
+
+func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID string, now SessionContext, withServers bool) []any {
+	told := &listing{}
+	if agentID == "" {
+		told = &l.listed
+	}
+	isAvailable := func(name string) bool { return told.tools[name] }
+	wasListed := func(name string) bool { _, was := told.tools[name]; return was }
+	added := slices.DeleteFunc(append([]string{}, now.Deferred...), isAvailable)
+	described := slices.DeleteFunc(slices.Clone(added), wasListed)
+	readded := missingFrom(described, added)
+	removed := slices.DeleteFunc(missingFrom(now.Deferred, slices.Sorted(maps.Keys(told.tools))), func(name string) bool { return !isAvailable(name) })
+	isNewFailure := func(f FailedServer) bool { return !slices.Contains(told.failedServers, f) }
+	if len(added)+len(removed) == 0 && (told.tools == nil || !slices.ContainsFunc(now.FailedServers, isNewFailure)) {
+		return lines
+	}
+	told.updateTools(added, removed, now.FailedServers)
+	tools := newAttachment("deferred_tools_delta", "addedNames", added, "addedLines", described, "removedNames", removed)
+	if slices.ContainsFunc(append(readded, removed...), func(name string) bool { return strings.HasPrefix(name, "mcp__") }) {
+		tools = tools.with("causeNeutral", true)
+	}
+	tools = tools.with("wireHiddenNames", []string{}, "readdedNames", readded)
+	if withServers {
+		tools = tools.with("pendingMcpServers", []string{})
+		if !l.conversation.options.Machine.IsTerminal {
+			tools = tools.with("needsAuthMcpServers", []string{})
+		}
+		tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
+	}
+	text := "Tools that ToolSearch loads:\n" + strings.Join(added, "\n")
+	if len(removed) > 0 {
+		text += "\nTools that are gone:\n" + strings.Join(removed, "\n")
+	}
+	return append(lines, l.conversation.reminderLine(agentID, tools, text))
+}
+
+func (l *contextAttachmentWriter) appendServerInstructions(lines []any, agentID string, now SessionContext) []any {
+	told := []string(nil)
+	if agentID == "" {
+		told = l.listed.instructedServers
+	}
+	added := slices.DeleteFunc(slices.Clone(now.ServerInstructions), func(server Listing) bool { return slices.Contains(told, server.Name) })
+	names, _ := namesAndTexts(now.ServerInstructions)
+	removed := missingFrom(names, told)
+	if len(added)+len(removed) == 0 {
+		return lines
+	}
+	if agentID == "" {
+		l.listed.instructedServers = names
+	}
+	names, texts := namesAndTexts(added)
+	servers := newAttachment("mcp_instructions_delta", "addedNames", names, "addedBlocks", append([]string{}, texts...), "removedNames", removed)
+	return append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(append(texts, removed...), "\n\n")))
 }
 
 func namesAndTexts(list []Listing) (names, texts []string) {

@@ -27,6 +27,7 @@ type modelInput struct {
 	lastRequestDir            string                   // working directory at the last request; empty before the first request
 	lastRequestAdditionalDirs *[]string                // additional directories at the last request; nil before the first request
 	repliesWithoutText        int                      // number of consecutive replies with calls but no text
+	linesSinceTaskCall        int                      // number of the model's lines since it changed a task or was reminded of tasks
 	loadedTools               map[string]bool          // deferred tools that ToolSearch has loaded; the value is true if the transcript has their definitions
 }
 
@@ -179,10 +180,22 @@ func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string, i
 	}
 }
 
-// countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time. Texts of
-// the CLI after the results of calls do not count. Calls that ask the user count as text (observed with 2.1.330).
+func (c *modelInput) countLinesSinceTaskCall(replyContent []json.RawMessage) {
+	for _, block := range replyContent {
+		var call struct{ Name string }
+		if c.linesSinceTaskCall++; json.Unmarshal(block, &call) == nil && (call.Name == "TaskCreate" || call.Name == "TaskUpdate") {
+			c.linesSinceTaskCall = 0
+		}
+	}
+}
+
+// countRepliesWithoutText updates repliesWithoutText and linesSinceTaskCall with the messages that the next request sends for the first
+// time. Texts of the CLI after the results of calls do not count as text. Calls that ask the user do (observed with 2.1.330).
 func (c *modelInput) countRepliesWithoutText() {
 	for _, m := range c.messages[c.sentMessages:] {
+		if m.role == "assistant" {
+			c.countLinesSinceTaskCall(m.content)
+		}
 		switch {
 		case m.role == "system", m.role == "user" && countBlocks(m.content, "tool_result") > 0:
 		case countBlocks(m.content, "text") > 0,

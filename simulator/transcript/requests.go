@@ -26,6 +26,7 @@ type modelRequestLog struct {
 // with 2.1.330).
 const (
 	repliesWithoutTextBeforeReminder    = 5
+	linesWithoutTaskCallBeforeReminder  = 10
 	reminderTextAfterRepliesWithoutText = "Tell the user about the state of the work."
 )
 
@@ -82,13 +83,15 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Content json.RawMessage
 			}
 			Attachment struct {
-				Type     string
-				Snapshot environmentSnapshot
-				Identity struct{ ModelID string }
-				Style    json.RawMessage // a name, or an object with the name
-				Filename string
-				Commit   string
-				Content  json.RawMessage
+				Type                     string
+				Snapshot                 environmentSnapshot
+				Identity                 struct{ ModelID string }
+				Style                    json.RawMessage // a name, or an object with the name
+				Filename                 string
+				Commit                   string
+				AddedNames, RemovedNames []string
+				FailedMCPServers         []FailedServer
+				Content                  json.RawMessage
 			}
 			Rendered          []protocol.AttachmentText
 			Content           json.RawMessage // of a local command
@@ -118,6 +121,11 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
 			case "output_style_instructions":
 				l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](line.Attachment.Style).Name
+			case "deferred_tools_delta":
+				l.attachments.listed.updateTools(line.Attachment.AddedNames, line.Attachment.RemovedNames, line.Attachment.FailedMCPServers)
+			case "mcp_instructions_delta":
+				servers := &l.attachments.listed.instructedServers
+				*servers = append(missingFrom(line.Attachment.RemovedNames, *servers), line.Attachment.AddedNames...)
 			case "remote_session_change":
 				l.attachments.attribution = line.Attachment.Commit
 			case "environment":
@@ -126,7 +134,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "system":
 			switch {
 			case line.Subtype == "compact_boundary":
-				c.messages = nil
+				c.messages, l.attachments.listed = nil, listing{}
 			case line.Subtype == "local_command" && !line.IsDisplayOnly:
 				c.addMessage("user", "", contentBlocksFromJSON(line.Content), false)
 			}
@@ -150,10 +158,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		return nil
 	}
 	l.addWrittenLinesToModelInput()
-	var now RequestContext
-	if l.conversation.options.Context != nil {
-		now = l.conversation.options.Context.RequestContext(agentID)
-	}
+	now := l.contextOf(agentID)
 	c.context = now
 	var lines []any
 	if c.snapshotCount == 0 {
@@ -207,6 +212,13 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	return l.appendLoadedToolsRecord(append(append(lines, line), l.contextLinesOfBareSession()...), agentID, shape.Tools)
 }
 
+func (l *modelRequestLog) contextOf(agentID string) (now RequestContext) {
+	if l.conversation.options.Context != nil {
+		now = l.conversation.options.Context.RequestContext(agentID)
+	}
+	return now
+}
+
 // contextLinesOfBareSession returns, once, the session context of a --bare session, which the model does not receive.
 func (l *modelRequestLog) contextLinesOfBareSession() (lines []any) {
 	if a := l.attachments; l.conversation.options.Machine.IsBare && !a.contextWritten && !l.conversation.resumed {
@@ -234,6 +246,10 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder && claudecode.FactsOfModel(now.Params.Model).RemindedOfSilence {
 		lines = append(lines, l.conversation.reminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
 	}
+	if !now.SystemTurns && input.linesSinceTaskCall >= linesWithoutTaskCallBeforeReminder {
+		input.linesSinceTaskCall = 0
+		lines = append(lines, l.conversation.reminderLine("", newAttachment("task_reminder", "content", []string{}, "itemCount", 0), "Keep the list of tasks up to date, if there is one."))
+	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
 		lines = append(lines, l.attachments.takeModeChangeLines(session)...)
 	}
@@ -248,6 +264,7 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	if isNew {
 		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}
+	lines = append(lines, l.attachments.changedToolAndServerListings(session)...)
 	if !l.attachments.remainingWritten {
 		lines = append(lines, l.attachments.remindersOfEachRequest("", now.Remaining)...)
 	}

@@ -24,7 +24,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(lines, r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
+		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.contextOf("")), r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
 	}
 	if d := ev.DeferredToolUse; d != nil {
 		lines = append(lines, r.conversation.attachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name, "toolInput", d.Input)))
