@@ -264,6 +264,7 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	if isNew {
 		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}
+	session.FailedServers = l.attachments.listed.failedServers // a server that fails during a turn is connected again
 	lines = append(lines, l.attachments.changedToolAndServerListings(session)...)
 	if !l.attachments.remainingWritten {
 		lines = append(lines, l.attachments.remindersOfEachRequest("", now.Remaining)...)

@@ -347,8 +347,10 @@ func (s *Transcript) scenarioStatePath(sessionID string) string {
 
 // Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
-	err = s.recorder.writeCosts()
-	err = errors.Join(err, s.conversation.writer.close())
+	if s.conversation.resumed {
+		err = s.recorder.lines.writeAfterPendingLines() // the lines about the queued command
+	}
+	err = errors.Join(err, s.recorder.writeCosts(), s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.sessionListLines
 	if before.promptID == "" && !before.resumed && !before.wasCleared && !before.options.Machine.IsTerminal {
 		_ = os.Remove(before.path) // the real CLI creates the file with the first prompt
