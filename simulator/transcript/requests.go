@@ -72,6 +72,43 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 
 const taskNoticeOrigin = "task_notification"
 
+type recordedAttachment struct {
+	Type                     string
+	Snapshot                 environmentSnapshot
+	Identity                 struct{ ModelID string }
+	Style                    json.RawMessage // a name, or an object with the name
+	Filename                 string
+	Commit                   string
+	AddedNames, RemovedNames []string
+	FailedMCPServers         []FailedServer
+	Content                  json.RawMessage
+}
+
+func (l *modelRequestLog) restoreFromAttachment(c *modelInput, a recordedAttachment) {
+	switch a.Type {
+	case "deferred_tools_record":
+		for name := range c.loadedTools {
+			c.loadedTools[name] = true
+		}
+	case "prompt_snapshot":
+		c.snapshotCount++
+		c.replyID = "resumed"
+	case "model":
+		l.attachments.describedModel = a.Identity.ModelID
+	case "output_style_instructions":
+		l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](a.Style).Name
+	case "deferred_tools_delta":
+		l.attachments.listed.updateTools(a.AddedNames, a.RemovedNames, a.FailedMCPServers)
+	case "mcp_instructions_delta":
+		servers := &l.attachments.listed.instructedServers
+		*servers = append(missingFrom(a.RemovedNames, *servers), a.AddedNames...)
+	case "remote_session_change":
+		l.attachments.attribution = a.Commit
+	case "environment":
+		c.lastRequestDir = a.Snapshot.WorkingDirectory
+	}
+}
+
 // restoreFromTranscript rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
 func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID string, isFork bool) {
 	c := l.inputOf("")
@@ -82,17 +119,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				ID      string
 				Content json.RawMessage
 			}
-			Attachment struct {
-				Type                     string
-				Snapshot                 environmentSnapshot
-				Identity                 struct{ ModelID string }
-				Style                    json.RawMessage // a name, or an object with the name
-				Filename                 string
-				Commit                   string
-				AddedNames, RemovedNames []string
-				FailedMCPServers         []FailedServer
-				Content                  json.RawMessage
-			}
+			Attachment        recordedAttachment
 			Rendered          []protocol.AttachmentText
 			Content           json.RawMessage // of a local command
 			IsAPIErrorMessage bool
@@ -109,28 +136,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "attachment":
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
-			switch line.Attachment.Type {
-			case "deferred_tools_record":
-				for name := range c.loadedTools {
-					c.loadedTools[name] = true
-				}
-			case "prompt_snapshot":
-				c.snapshotCount++
-				c.replyID = "resumed"
-			case "model":
-				l.attachments.describedModel = line.Attachment.Identity.ModelID
-			case "output_style_instructions":
-				l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](line.Attachment.Style).Name
-			case "deferred_tools_delta":
-				l.attachments.listed.updateTools(line.Attachment.AddedNames, line.Attachment.RemovedNames, line.Attachment.FailedMCPServers)
-			case "mcp_instructions_delta":
-				servers := &l.attachments.listed.instructedServers
-				*servers = append(missingFrom(line.Attachment.RemovedNames, *servers), line.Attachment.AddedNames...)
-			case "remote_session_change":
-				l.attachments.attribution = line.Attachment.Commit
-			case "environment":
-				c.lastRequestDir = line.Attachment.Snapshot.WorkingDirectory
-			}
+			l.restoreFromAttachment(c, line.Attachment)
 		case "system":
 			switch {
 			case line.Subtype == "compact_boundary":
