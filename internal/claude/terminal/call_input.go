@@ -45,16 +45,20 @@ func boxedRows(rows []string, minWidth int) []string {
 	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
-func addedAndRemovedLinesText(rows []string) string {
-	var added, removed int
+func countAddedAndRemovedRows(rows []string) (added, removed int) {
 	for _, row := range rows {
-		switch _, text, _ := strings.Cut(row, " "); {
+		switch _, text, _ := strings.Cut(strings.TrimLeft(row, " "), " "); {
 		case strings.HasPrefix(text, "+"):
 			added++
 		case strings.HasPrefix(text, "-"):
 			removed++
 		}
 	}
+	return added, removed
+}
+
+func addedAndRemovedLinesText(rows []string) string {
+	added, removed := countAddedAndRemovedRows(rows)
 	switch {
 	case added == 0:
 		return "Removed " + countWithNoun(removed, "line")
@@ -72,7 +76,9 @@ func prefixLinesWithNumbers(text string) []string {
 	return lines
 }
 
-func rowsOfEdit(in shownToolInput) []string {
+// firstPlaceOfEdit returns the lines around the first place that an edit changes, and how many places it changes in the file if
+// some are not among these lines; otherwise 0.
+func firstPlaceOfEdit(in shownToolInput) (rows []string, places int) {
 	raw, err := os.ReadFile(in.FilePath)
 	before, count := string(raw), 1
 	switch {
@@ -85,21 +91,32 @@ func rowsOfEdit(in shownToolInput) []string {
 	if in.ReplaceAll {
 		count = -1
 	}
-	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
+	lines, start := strings.SplitAfter(before, "\n"), max(0, strings.Index(before, in.OldString))
+	first := strings.Count(before[:start], "\n")
+	from, to := max(0, first-contextLines), min(len(lines), first+strings.Count(in.OldString, "\n")+contextLines+1)
+	shown := strings.Join(lines[from:to], "")
+	hunks := textdiff.Hunks(shown, strings.Replace(shown, in.OldString, in.NewString, count), contextLines)
+	for i := range hunks {
+		hunks[i].OldStart, hunks[i].NewStart = hunks[i].OldStart+from, hunks[i].NewStart+from
+	}
+	if places = strings.Count(before, in.OldString); !in.ReplaceAll || in.OldString == "" || places == strings.Count(shown, in.OldString) {
+		places = 0
+	}
+	return hunkRows(hunks), places
 }
 
-func diffRows(before, after string) []string {
-	const around = 3
-	return hunkRows(textdiff.Hunks(before, after, around))
-}
+const contextLines = 3 // around changed lines
+
+// omittedLinesRow separates the hunks of [hunkRows].
+const omittedLinesRow = "..."
 
 func hunkRows(hunks []textdiff.Hunk) []string {
-	width := 1
-	for _, h := range hunks {
-		width = len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))
-	}
 	var rows []string
-	for _, h := range hunks {
+	for i, h := range hunks {
+		if i > 0 {
+			rows = append(rows, omittedLinesRow)
+		}
+		width := len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))
 		before, after := h.OldStart, h.NewStart
 		for _, line := range h.Lines {
 			n := &after
@@ -119,10 +136,18 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
+func changedLineEntry(row string) transcriptEntry {
+	glyph := "      "
+	if row == omittedLinesRow {
+		glyph = glyph[1:]
+	}
+	return transcriptEntry{glyph: glyph, text: row, hasNoGapBefore: true}
+}
+
 func rowsOfWrite(in shownToolInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {
 		return prefixLinesWithNumbers(in.Content), false
 	}
-	return diffRows(string(before), in.Content), true
+	return hunkRows(textdiff.Hunks(string(before), in.Content, contextLines)), true
 }

@@ -18,9 +18,10 @@ import (
 type callView struct {
 	use          protocol.ToolUse
 	input        shownToolInput
-	extraEntries int      // entries of the transcript that follow the announcement of the call and belong to it
-	fileRows     []string // lines of the file that the call changes
-	overwrites   bool     // the file had other content before, and fileRows are only the lines that differ
+	extraEntries int             // entries of the transcript that follow the announcement of the call and belong to it
+	fileRows     []string        // lines of the file that the call changes
+	overwrites   bool            // the file had other content before, and fileRows are only the lines that differ
+	changes      *commandChanges // changes that a command made in auto mode; nil means none
 }
 
 const rejectedCallText = "Not run · rejected"
@@ -97,7 +98,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []transcriptEntry {
 		at.text = cmp.Or(changeFirstVerbToIngForm(c.input.Description), "Running "+truncateRow(c.input.Command, maxCommandColumnsInAnnouncement))
 		return v.entriesOfRunningCall(c, at, c.shownCommand(maxShownLinesPerCall))
 	case use.Name == "Edit":
-		c.fileRows = rowsOfEdit(c.input)
+		c.fileRows, _ = firstPlaceOfEdit(c.input)
 		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "Write" && c.input.FilePath == planFile:
 		at.text = "Updated plan"
@@ -158,12 +159,15 @@ func (v *eventView) setChangedFileRowsOfCall(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
 		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+		CommandChanges  *commandChanges `json:"bashEditDiff"`
 	}
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if raw, err := json.Marshal(output); at < 0 || err != nil || json.Unmarshal(raw, &change) != nil {
 		return
 	}
 	switch c := v.runningCalls[at]; {
+	case change.CommandChanges != nil && !change.CommandChanges.IsUnknown:
+		c.changes = change.CommandChanges
 	case len(change.StructuredPatch) > 0 && (c.use.Name == "Edit" || c.use.Name == "Write"):
 		c.fileRows, c.overwrites = hunkRows(change.StructuredPatch), true
 	case c.use.Name == "Write" && change.Type != "":
@@ -188,10 +192,13 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	switch {
 	case failed && c.countsForSummaryLine() == nil && strings.HasPrefix(text, "Error: No such tool available"):
 		rows = []transcriptEntry{noteEntry(text)}
+	case c.changes != nil && !failed:
+		s.entries[at].glyph, s.entries[at].text = answerGlyph+" Bash", c.shortenedCommandInParentheses()
+		rows = append([]transcriptEntry{s.entries[at]}, v.entriesOfCommandChanges(c, result.Content.Plain())...)
 	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer() && s.isRunningTurnStoppedByUser():
 		rows = []transcriptEntry{s.entries[at]}
 	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer():
-		rows = []transcriptEntry{s.entries[at], noteEntry(c.inlineRendererOutput(result.Content.Plain(), failed, s.cols))}
+		rows = []transcriptEntry{s.entries[at], noteEntry(c.shortOutput(result.Content.Plain(), failed, s.cols))}
 		if refused {
 			rows[1] = noteEntry(rejectedCallText)
 		}
@@ -257,12 +264,37 @@ func (v *eventView) resultEntriesOfCall(c *callView, announcement transcriptEntr
 	return []transcriptEntry{announcement, noteEntry(text)}
 }
 
+// entriesOfCommandChanges shows the output of a command, and the files that changed while it ran (observed with 2.1.330).
+func (v *eventView) entriesOfCommandChanges(c *callView, output string) (entries []transcriptEntry) {
+	if text := c.shortOutput(output, false, v.screen.cols); text != c.doneOrNoOutputText() {
+		if !v.screen.isInline {
+			text = strings.TrimSuffix(text, expandHint)
+		}
+		entries = append(entries, noteEntry(text))
+	}
+	for _, f := range c.changes.Files {
+		rows := hunkRows(f.Hunks)
+		entries = append(entries, noteEntry(fileChangeTitle(f, shortPath(v.cwd, f.Path), rows)))
+		for _, row := range rows {
+			entries = append(entries, changedLineEntry(row))
+		}
+	}
+	if more := c.changes.MoreFiles; more > 0 {
+		entries = append(entries, noteEntry(v.namesOfMoreFiles(c.changes, more)))
+	}
+	if !v.commandChangesExplained {
+		v.commandChangesExplained = true
+		entries = append(entries, noteEntry("(files that changed while the command ran; other processes may have changed some of them)"))
+	}
+	return entries
+}
+
 func (c *callView) fileEntries() (rows []transcriptEntry) {
 	for i, row := range c.fileRows {
 		if i == maxShownLinesPerCall && c.use.Name == "Write" && !c.overwrites {
 			return append(rows, transcriptEntry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), hasNoGapBefore: true})
 		}
-		rows = append(rows, transcriptEntry{glyph: "      ", text: row, hasNoGapBefore: true})
+		rows = append(rows, changedLineEntry(row))
 	}
 	return rows
 }
@@ -368,7 +400,7 @@ func (c *callView) shortenedCommandInParentheses() string {
 	return "(" + short + ")"
 }
 
-func (c *callView) inlineRendererOutput(output string, failed bool, cols int) string {
+func (c *callView) shortOutput(output string, failed bool, cols int) string {
 	maxLines := 3
 	output = strings.Trim(withoutToolErrorTags(output), "\n")
 	switch {

@@ -14,14 +14,15 @@ import (
 )
 
 type eventView struct {
-	screen       *screen
-	player       *turnPlayer
-	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // selects the verbs of the spinner; nil (no seed) means that they are used in order
-	verbIndex    int
-	cwd          string
-	runningCalls []*callView
-	refusalShown bool // the transcript already shows the refusal with which the turn ends
+	screen                  *screen
+	player                  *turnPlayer
+	clock                   interface{ Now() time.Time }
+	verbRand                *rand.Rand // selects the verbs of the spinner; nil (no seed) means that they are used in order
+	verbIndex               int
+	cwd                     string
+	runningCalls            []*callView
+	refusalShown            bool // the transcript already shows the refusal with which the turn ends
+	commandChangesExplained bool // an entry already says how changes of commands are found
 }
 
 func (v *eventView) handleMessage(message any) {

@@ -287,7 +287,11 @@ func (a *prompter) fillFilePermissionDialog(d *dialog, r protocol.PermissionRequ
 		d.body = prefixEachLine("  ", strings.Join(rows, "\n"))
 	case "Edit":
 		d.head, d.question = []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + name + "?"}
-		d.body = prefixEachLine(" ", strings.Join(rowsOfEdit(in), "\n"))
+		rows, places := firstPlaceOfEdit(in)
+		if d.body = prefixEachLine(" ", strings.Join(rows, "\n")); places > 0 {
+			d.body = append(d.body, fmt.Sprintf("The diff doesn't show all of what this edit changes: %d places in the file.", places))
+			d.foot[1] = " One-time Yes only: places not shown ·" + d.foot[1]
+		}
 	case "Read":
 		d.head, d.body = []string{" Read file"}, []string{" Read(" + in.FilePath + ")"}
 		return "Yes, allow reading from " + filepath.Dir(in.FilePath) + " during this session"
