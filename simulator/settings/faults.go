@@ -87,6 +87,9 @@ func invalidKeyFaults(keys []string, file map[string]json.RawMessage) []Fault {
 // invalidValueFaults reports why a value is not valid for a key. To find the expected type, it validates samples of each type.
 func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fault {
 	got := plainjson.TypeOf(value)
+	if found := invalidElementFaults(p.Name, p.Schema.Issues(value)); found != nil {
+		return found
+	}
 	if p.Name == "permissions" && got == "object" {
 		return invalidPermissionsFaults(p.Schema.Issues(value))
 	}
@@ -104,6 +107,17 @@ func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fau
 		return []Fault{{Key: p.Name, Text: "Expected " + want + ", but received " + got}}
 	}
 	return []Fault{{Key: p.Name, Text: "Invalid value"}}
+}
+
+// invalidElementFaults reports elements of lists that have the wrong type.
+func invalidElementFaults(key string, issues []plainjson.Issue) (found []Fault) {
+	for _, i := range issues {
+		path := strings.Trim(strings.ReplaceAll(fmt.Sprint(i.Path), " ", "."), "[]")
+		if last := path[strings.LastIndex(path, ".")+1:]; i.Received != "" && last != "" && strings.Trim(last, "0123456789") == "" {
+			found = append(found, Fault{Key: key + "." + path, Text: "Expected " + i.Expected + ", but received " + i.Received})
+		}
+	}
+	return found
 }
 
 func invalidPermissionsFaults(issues []plainjson.Issue) (found []Fault) {

@@ -137,7 +137,7 @@ var thirdParty = map[string]string{
 	"github.com/BurntSushi/toml":               "scenarios fixtures internal/record/redact/rules internal/base/tomltext",
 	"github.com/andybalholm/brotli":            "internal/api",
 	"github.com/klauspost/compress":            "internal/api",
-	"github.com/bmatcuk/doublestar/v4":         "executor/internal/files simulator/permission",
+	"github.com/bmatcuk/doublestar/v4":         "executor/internal/files internal/claude/catalog",
 	"github.com/dlclark/regexp2":               "internal/base/match",
 	"github.com/expr-lang/expr":                "internal/base/eval",
 	"github.com/go-jose/go-jose/v4":            "mcp/oauth",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/match"
 )
@@ -23,6 +25,8 @@ type InstructionFileOptions struct {
 	Project, Local bool
 	// AddedDirs are other directories. Their instruction files are read at the start, in the same way as the project's.
 	AddedDirs []string
+	// Excludes are patterns of absolute paths (claudeMdExcludes in settings) whose files are left out, with their imports.
+	Excludes []string
 }
 
 // InstructionFile is a file with instructions for the model, such as CLAUDE.md or a rule.
@@ -33,6 +37,8 @@ type InstructionFile struct {
 	Text   string // content without front matter and comments
 	Raw    string // the whole file, with front matter and comments; empty means the same as Text
 	Rule   bool   // the file is in a rules directory
+	// IsAgentsMD is true for an AGENTS.md file and its imports. No InstructionsLoaded hook runs for them.
+	IsAgentsMD bool
 	// Globs are patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always.
 	Globs []string
 	Base  string
@@ -49,21 +55,22 @@ func (m InstructionFile) HeadingInModelContext() string {
 }
 
 // FindInstructionFilesAtStart finds the instruction files at the start of a session: the user's, then the project's from the
-// root down to the working directory, then those of the added directories, each file followed by its imports.
+// root down to the working directory, then those of the added directories, each file followed by its imports. If no CLAUDE.md file
+// applies to the working directory, AGENTS.md files do (observed with 2.1.330).
 func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
-	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
+	r := &instructionFileReader{options: o, seen: map[string]bool{}}
 	if o.UserDir != "" {
 		r.readFileAndImports(InstructionFile{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
-		if o.Project {
-			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.readProjectRules(o, dir)
-		}
-		if o.Local {
-			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+		r.readProjectFiles(dir, "CLAUDE.md")
+		r.readProjectRules(dir)
+		r.readLocalFile(dir)
+	}
+	if !r.hasReadClaudeFileIn(dirsFromRoot(o.CWD)...) {
+		for _, dir := range dirsFromRoot(o.CWD) {
+			r.readProjectFiles(dir, "AGENTS.md")
 		}
 	}
 	return r.filesRead
@@ -73,7 +80,7 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 // 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory between
 // the working directory and file; matching rules of the working directory and its parents. Files in known are omitted.
 func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
-	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), accessedFile: file}
+	r := &instructionFileReader{options: o, seen: maps.Clone(known), accessedFile: file}
 	if o.UserDir != "" {
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
@@ -81,31 +88,45 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	if isBelow(o.CWD, file) {
 		for _, dir := range dirsFromRoot(filepath.Dir(file))[len(outer):] {
 			r.accessedFile = ""
-			r.readDirectory(o, dir)
+			r.readProjectFiles(dir, "CLAUDE.md")
+			r.readLocalFile(dir)
+			r.readProjectRules(dir)
+			if !r.hasReadClaudeFileIn(append(outer, dir)...) {
+				r.readProjectFiles(dir, "AGENTS.md")
+			}
 			r.accessedFile = file
-			r.readProjectRules(o, dir)
+			r.readProjectRules(dir)
 		}
 	}
 	for _, dir := range outer {
-		r.readProjectRules(o, dir)
+		r.readProjectRules(dir)
 	}
 	return r.filesRead
 }
 
-// readDirectory reads the instruction files and rules of a directory; files that were read before are skipped.
-func (r *instructionFileReader) readDirectory(o InstructionFileOptions, dir string) {
-	if o.Project {
-		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+// readProjectFiles reads the file of a directory and that in .claude. The name is CLAUDE.md or AGENTS.md.
+func (r *instructionFileReader) readProjectFiles(dir, name string) {
+	for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".claude", name)} {
+		if r.options.Project {
+			r.readFileAndImports(InstructionFile{Path: path, Type: "Project", Base: dir, IsAgentsMD: name == "AGENTS.md"}, 0)
+		}
 	}
-	if o.Local {
-		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
-	}
-	r.readProjectRules(o, dir)
 }
 
-func (r *instructionFileReader) readProjectRules(o InstructionFileOptions, dir string) {
-	if o.Project {
+func (r *instructionFileReader) readLocalFile(dir string) {
+	if r.options.Local {
+		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+	}
+}
+
+func (r *instructionFileReader) hasReadClaudeFileIn(dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return r.seen[filepath.Join(dir, "CLAUDE.md")] || r.seen[filepath.Join(dir, ".claude", "CLAUDE.md")] || r.seen[filepath.Join(dir, "CLAUDE.local.md")]
+	})
+}
+
+func (r *instructionFileReader) readProjectRules(dir string) {
+	if r.options.Project {
 		r.readRuleFilesBelow(filepath.Join(dir, ".claude", "rules"), "Project", dir)
 	}
 }
@@ -143,7 +164,7 @@ const (
 
 // instructionFileReader reads each file once, in the order in which the model receives the files.
 type instructionFileReader struct {
-	home, cwd    string
+	options      InstructionFileOptions
 	seen         map[string]bool
 	accessedFile string // only files whose Globs match this path are read; empty means files without Globs
 	filesRead    []InstructionFile
@@ -151,7 +172,7 @@ type instructionFileReader struct {
 
 // readFileAndImports reads one file and then its imports. The path, type, parent and base of m must be set.
 func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int) {
-	if r.seen[m.Path] || depth > maxImportDepth {
+	if r.seen[m.Path] || depth > maxImportDepth || slices.ContainsFunc(r.options.Excludes, func(pattern string) bool { return isExcludedBy(pattern, m.Path) }) {
 		return
 	}
 	info, err := os.Stat(m.Path)
@@ -159,24 +180,38 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 		return
 	}
 	data, err := os.ReadFile(m.Path)
-	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainAboveLinkedWorktree(m.Base, r.cwd) {
+	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.options.CWD) && isInMainAboveLinkedWorktree(m.Base, r.options.CWD) {
 		return
 	}
 	d := parseDocument(data)
-	m.Text, m.Globs = htmlCommentPattern().ReplaceAllString(d.body, ""), pathGlobs(d)
+	if m.Text = htmlCommentPattern().ReplaceAllString(d.body, ""); strings.TrimSpace(m.Text) == "" {
+		return
+	}
+	if m.Rule {
+		m.Globs = pathGlobs(d)
+	}
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
-	if m.Parent == "" && !r.appliesAtStartOrToAccessedFile(m) {
+	isCopy := m.IsAgentsMD && slices.ContainsFunc(r.filesRead, func(f InstructionFile) bool {
+		return !f.IsAgentsMD && strings.TrimSpace(f.Text) == strings.TrimSpace(m.Text)
+	})
+	if isCopy || m.Parent == "" && !r.appliesAtStartOrToAccessedFile(m) {
 		return
 	}
 	r.seen[m.Path] = true
 	r.filesRead = append(r.filesRead, m)
 	for _, name := range importedFiles(m.Text) {
-		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // imports from outside the project need approval
-			r.readFileAndImports(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
+		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.options.CWD, target)) { // imports from outside the project need approval
+			r.readFileAndImports(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base, IsAgentsMD: m.IsAgentsMD}, depth+1)
 		}
 	}
+}
+
+// isExcludedBy matches a pattern of claudeMdExcludes, which begins with "!" if it excludes all other files.
+func isExcludedBy(pattern, path string) bool {
+	pattern, isNegated := strings.CutPrefix(pattern, "!")
+	return doublestar.MatchUnvalidated(pattern, filepath.ToSlash(path)) != isNegated
 }
 
 func (r *instructionFileReader) appliesAtStartOrToAccessedFile(m InstructionFile) bool {
@@ -262,10 +297,10 @@ func (r *instructionFileReader) readRuleFilesBelow(dir, instructionType, globBas
 // resolveImport returns the path of an imported file; empty means none.
 func (r *instructionFileReader) resolveImport(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		if r.home == "" {
+		if r.options.Home == "" {
 			return ""
 		}
-		return filepath.Join(r.home, rest)
+		return filepath.Join(r.options.Home, rest)
 	}
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)

@@ -119,3 +119,45 @@ func TestReached(t *testing.T) {
 		}
 	}
 }
+
+// AGENTS.md files count only if no CLAUDE.md file with a text does, and excluded files count as missing.
+func TestAgentsMDAndExcludes(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"AGENTS.md": "up", "p/AGENTS.md": "agents\n@a.md", "p/a.md": "a", "p/CLAUDE.md": "<!-- none -->\n", "p/.claude/rules/r.md": "copy", "p/.claude/AGENTS.md": "copy\n",
+		"p/c/CLAUDE.md": "c", "p/c/AGENTS.md": "never", "p/c/d/AGENTS.md": "d",
+	} {
+		file := filepath.Join(root, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	short := func(files []InstructionFile) (names string) {
+		for _, m := range files {
+			names += strings.ReplaceAll(filepath.ToSlash(strings.TrimPrefix(m.Path, root)), "AGENTS", "A") + " "
+		}
+		return names
+	}
+	for _, tt := range []struct{ cwd, excluded, start, nested string }{
+		{"p", "/none", "/p/.claude/rules/r.md /A.md /p/A.md /p/a.md ", "/p/c/CLAUDE.md /p/c/d/A.md "},
+		{"p", "**/{a,r,CLAUDE}.md", "/A.md /p/A.md /p/.claude/A.md ", "/p/c/A.md /p/c/d/A.md "},
+		{"p", "!**/p/a.md", "", ""},
+		{"p/c", "**/rules/*", "/p/c/CLAUDE.md ", ""},
+	} {
+		o := InstructionFileOptions{CWD: filepath.Join(root, tt.cwd), Project: true, Local: true, Excludes: []string{tt.excluded}}
+		atStart := FindInstructionFilesAtStart(o)
+		known := map[string]bool{}
+		for _, m := range atStart {
+			known[m.Path] = true
+		}
+		if got := short(atStart); got != tt.start {
+			t.Errorf("%v: at the start %q, want %q", tt, got, tt.start)
+		}
+		if got := short(FindNestedInstructionFiles(o, filepath.Join(root, "p", "c", "d", "x"), known)); got != tt.nested {
+			t.Errorf("%v: nested %q, want %q", tt, got, tt.nested)
+		}
+	}
+}

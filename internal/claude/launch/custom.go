@@ -148,6 +148,11 @@ func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions 
 	if r.plan.Settings.HasSource("user") {
 		o.UserDir = r.plan.State
 	}
+	excludes, _ := r.plan.Settings.Merged()["claudeMdExcludes"].([]any)
+	for _, pattern := range excludes {
+		text, _ := pattern.(string) // the schema admits only strings
+		o.Excludes = append(o.Excludes, text)
+	}
 	if isEnvEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
 		o.AddedDirs = r.addDirFlagPaths()
 	}

@@ -229,6 +229,9 @@ func (l *skillLibrary) Check(name string) error {
 func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHook {
 	var hooks []protocol.InstructionsLoadedHook
 	for _, m := range memories {
+		if m.IsAgentsMD {
+			continue
+		}
 		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
 		if m.Parent != "" {
 			in.LoadReason, in.ParentFilePath = "include", m.Parent

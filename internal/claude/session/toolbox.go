@@ -371,19 +371,31 @@ func (i *instructionFileTracker) findOrAddReceivedPaths(agentOrNil *protocol.Age
 	return known
 }
 
-// takeInstructionsForAccessedFile returns the instructions that apply after the model has read or written a file.
-func (i *instructionFileTracker) takeInstructionsForAccessedFile(agentOrNil *protocol.AgentRef, accessedFile string) []simulator.ContextFile {
+// takeInstructionsForAccessedFile returns the instructions that apply after a call has read or written a file. The contents of AGENTS.md
+// files are one text, which looks like the output of a hook (observed with 2.1.330).
+func (i *instructionFileTracker) takeInstructionsForAccessedFile(call protocol.ToolUse, accessedFile string) []simulator.ContextFile {
 	if i.customization.InstructionFileOptions == nil {
 		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.findOrAddReceivedPaths(agentOrNil)
+	known := i.findOrAddReceivedPaths(call.Agent)
 	known[accessedFile] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
+	var agentsTexts []string
 	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.InstructionFileOptions, accessedFile, known) {
 		known[m.Path] = true
+		if m.IsAgentsMD {
+			agentsTexts = append(agentsTexts, "Contents of "+m.Path+":\n\n"+m.Text)
+			continue
+		}
 		all = append(all, i.instructionFileToContextFile(m, accessedFile))
+	}
+	if agentsTexts != nil {
+		all = slices.Insert(all, 0, simulator.ContextFile{
+			Role: "system", Text: "tool.call hook additional context: " + strings.Join(agentsTexts, "\n"),
+			Attachment: map[string]any{"type": "hook_additional_context", "content": agentsTexts, "hookName": "tool.call", "toolUseID": call.ID + "-context", "hookEvent": "PostToolUse"},
+		})
 	}
 	return all
 }
@@ -448,7 +460,7 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
 		if file := t.builtinToolsForCaller(call).TargetFile(call); file != "" {
-			all = append(all, t.instructions.takeInstructionsForAccessedFile(agent, file)...)
+			all = append(all, t.instructions.takeInstructionsForAccessedFile(call, file)...)
 		}
 	}
 	return all
