@@ -237,13 +237,6 @@ func schemaWithMCPKeysFirst(schema json.RawMessage) json.RawMessage {
 	return object.Raw()
 }
 
-func nilIfNull(v json.RawMessage) json.RawMessage {
-	if !plainjson.IsSet(v) {
-		return nil
-	}
-	return v
-}
-
 // ShadowedTool is a tool that cannot be called because an earlier tool has the same canonical name.
 type ShadowedTool struct {
 	Name       string `json:"name"`   // canonical name

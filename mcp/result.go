@@ -59,7 +59,7 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	if err := json.Unmarshal(result, &r); err != nil {
 		return shortenedErrorResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.isModern {
+	if old := plainjson.NilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.isModern {
 		text, isText := plainjson.StringValue(old)
 		if !isText {
 			text = string(plainjson.Compact(old))
@@ -82,7 +82,7 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	}
 	if isFailed {
 		text := b.plainText()
-		if structured := nilIfNull(r.StructuredContent); text == "" && structured != nil {
+		if structured := plainjson.NilIfNull(r.StructuredContent); text == "" && structured != nil {
 			text = string(plainjson.Compact(structured))
 		}
 		failed := shortenedErrorResult(cmp.Or(text, "Unknown error"))
@@ -92,7 +92,7 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	if defect := tool.outputSchemaViolation(r.StructuredContent); defect != "" {
 		return shortenedErrorResult(defect)
 	}
-	return v.saveOrReplaceIfTooLong(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
+	return v.saveOrReplaceIfTooLong(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, plainjson.NilIfNull(r.Meta)))
 }
 
 // successResult converts a result without isError. It does not limit the size of the result.

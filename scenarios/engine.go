@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/eval"
 	"github.com/claudeless/claudeless/internal/base/match"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -315,7 +316,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	schemas := map[string]any{}
 	if e.scenario.library.UsesTrackedVariable("schemas") {
 		for name, raw := range v.Schemas {
-			schemas[name] = fill.DecodeExpressionValue(raw)
+			schemas[name] = plainjson.DecodeForExpressions(raw)
 		}
 	}
 	vars := map[string]any{
@@ -373,9 +374,9 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 		if !e.scenario.library.UsesTrackedVariable("results") {
 			continue
 		}
-		vars[i].Content = fill.DecodeExpressionValue(r.Content)
+		vars[i].Content = plainjson.DecodeForExpressions(r.Content)
 		if raw, err := json.Marshal(r.Structured); err == nil && r.Structured != nil {
-			vars[i].Structured = fill.DecodeExpressionValue(raw)
+			vars[i].Structured = plainjson.DecodeForExpressions(raw)
 		}
 	}
 	return vars

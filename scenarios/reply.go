@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -77,7 +78,7 @@ func (c RequestProperties) addVariables(variables map[string]any) {
 	for name, raw := range map[string]json.RawMessage{
 		"tool_choice": c.ToolChoice, "thinking": c.Thinking, "output_config": c.OutputConfig, "metadata": c.Metadata,
 	} {
-		variables[name] = fill.DecodeExpressionValue(raw)
+		variables[name] = plainjson.DecodeForExpressions(raw)
 	}
 }
 

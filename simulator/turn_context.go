@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -105,7 +106,7 @@ func (st *structuredOutput) turnEnd() error {
 	tries := cmp.Or(st.maxInvalidOutputs, 5)
 	switch {
 	case st.validOutput != nil:
-		return &turnEndError{subtype: "success", terminalReason: "completed", structuredOutput: compactJSON(st.validOutput), resultText: new(string(compactJSON(st.validOutput))), stopReason: "tool_use"}
+		return &turnEndError{subtype: "success", terminalReason: "completed", structuredOutput: plainjson.Compact(st.validOutput), resultText: new(string(plainjson.Compact(st.validOutput))), stopReason: "tool_use"}
 	case st.invalidOutputs >= tries:
 		return &turnEndError{
 			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",
@@ -121,12 +122,4 @@ func (st *structuredOutput) remindOnceOfMissingOutput() (reminderText string, is
 	}
 	st.wasReminded = true
 	return structuredReminder, true
-}
-
-func compactJSON(raw json.RawMessage) json.RawMessage {
-	out, err := protocol.Marshal(raw)
-	if err != nil {
-		return raw
-	}
-	return out
 }

@@ -168,26 +168,17 @@ func (c *hubState) expressionVariables(call *runningCall, data CallData, phase P
 	c.mu.Unlock()
 	m := map[string]any{
 		"tool": data.MethodName, "phase": string(phase), "session": data.SessionID, "vars": vars,
-		"input": decodeJSONForExpressions(data.Input()), "result": nil, "error": nil,
+		"input": plainjson.DecodeForExpressions(data.Input()), "result": nil, "error": nil,
 		"call": map[string]any{
 			"id": data.CallID, "client": string(data.Client), "tool_use_id": data.ToolUseID, "started_at": data.StartedAt,
-			"site": decodeJSONForExpressions(data.CallSite), "breakpoint": data.Breakpoint,
+			"site": plainjson.DecodeForExpressions(data.CallSite), "breakpoint": data.Breakpoint,
 		},
 	}
 	if outcome != nil {
-		m["result"] = decodeJSONForExpressions(outcome.Result)
+		m["result"] = plainjson.DecodeForExpressions(outcome.Result)
 		if outcome.Failed {
-			m["error"] = decodeJSONForExpressions(outcome.Exception)
+			m["error"] = plainjson.DecodeForExpressions(outcome.Exception)
 		}
 	}
 	return m
-}
-
-// decodeJSONForExpressions decodes JSON for expressions: whole numbers become int if they fit.
-func decodeJSONForExpressions(raw json.RawMessage) any {
-	v, err := plainjson.DecodeFirstValue(raw)
-	if err != nil {
-		return nil
-	}
-	return plainjson.NormalizeNumbers(v)
 }

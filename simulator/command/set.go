@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
@@ -140,10 +141,10 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	case "reload-plugins":
 		plugins, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
-			slash.Count(plugins, "plugin"), slash.Count(skills, "skill"), slash.Count(len(o.Catalog.Agents()), "agent"))
+			diag.FormatCount(plugins, "plugin"), diag.FormatCount(skills, "skill"), diag.FormatCount(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.ContextSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", diag.FormatCount(skills+len(claudecode.ContextSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -171,7 +172,7 @@ func mcpServersText(o Options, args string) string {
 		count[st.Status]++
 	}
 	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
-		slash.Count(len(statuses), "MCP server"), count["connected"], len(statuses)-count["connected"]-count["disabled"], count["disabled"])
+		diag.FormatCount(len(statuses), "MCP server"), count["connected"], len(statuses)-count["connected"]-count["disabled"], count["disabled"])
 }
 
 // loadedContext lists the parts of the context other than the conversation.

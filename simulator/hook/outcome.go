@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -238,7 +239,7 @@ func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpec
 		o.Origin = ""
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
-		p := protocol.PermissionAnswer{Allow: d.Behavior == "allow", UpdatedInput: nilIfJSONNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions, Message: d.Message, Interrupt: d.Interrupt, Source: "hook"}
+		p := protocol.PermissionAnswer{Allow: d.Behavior == "allow", UpdatedInput: plainjson.NilIfNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions, Message: d.Message, Interrupt: d.Interrupt, Source: "hook"}
 		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first denial wins, otherwise the first verdict
 			o.Permission = &p
 		}
@@ -258,10 +259,10 @@ func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificO
 			o.addContextAttachment(c, s.AdditionalContext)
 		}
 	}
-	overwriteIfSet(&o.UpdatedInput, nilIfJSONNull(s.UpdatedInput))
-	overwriteIfSet(&o.UpdatedOutput, nilIfJSONNull(s.UpdatedToolOutput))
-	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, nilIfJSONNull(s.UpdatedMCPToolOutput))
-	overwriteIfSet(&o.Specific.Content, nilIfJSONNull(s.Content))
+	overwriteIfSet(&o.UpdatedInput, plainjson.NilIfNull(s.UpdatedInput))
+	overwriteIfSet(&o.UpdatedOutput, plainjson.NilIfNull(s.UpdatedToolOutput))
+	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, plainjson.NilIfNull(s.UpdatedMCPToolOutput))
+	overwriteIfSet(&o.Specific.Content, plainjson.NilIfNull(s.Content))
 	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
 	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
 	setIfNotEmpty(&o.Specific.Action, s.Action)
@@ -271,13 +272,6 @@ func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificO
 	}
 	o.Specific.SuppressOriginalPrompt = o.Specific.SuppressOriginalPrompt || s.SuppressOriginalPrompt
 	o.Specific.ReloadSkills = o.Specific.ReloadSkills || s.ReloadSkills
-}
-
-func nilIfJSONNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	return raw
 }
 
 func overwriteIfSet(field *json.RawMessage, value json.RawMessage) {

@@ -81,8 +81,8 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
-	if h.options.Runner.Matches("PreToolUse", toolNameWithTaskAsAgent(use.Name)) {
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
+	if h.options.Runner.Matches("PreToolUse", permission.CanonicalToolName(use.Name)) {
 		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}
 	simulator.WaitForMessageStreamEnd(ctx)
@@ -140,7 +140,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.options.Tools.Server(use.Name),
 		}
 	} else {
@@ -148,7 +148,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{ToolName: toolNameWithTaskAsAgent(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
+		in = protocol.PostToolUseHook{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
 	}
 	out := h.runHooks(ctx, use, in)
 	h.applyOutputSetByHook(use, result, out)
@@ -157,7 +157,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.options.Runner.Has(event) {
 		if file := h.options.Tools.TakeFileChangedSinceCall(use); file != "" {
-			text, ev := hook.HookModifiedFileContext(event+":"+toolNameWithTaskAsAgent(use.Name), use.ID, file)
+			text, ev := hook.HookModifiedFileContext(event+":"+permission.CanonicalToolName(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
@@ -217,14 +217,6 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 		})
 	}
 	return h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
-}
-
-// toolNameWithTaskAsAgent returns the tool name that hooks see: "Agent" for the tool Task, and the unchanged name otherwise.
-func toolNameWithTaskAsAgent(tool string) string {
-	if tool == "Task" {
-		return "Agent"
-	}
-	return tool
 }
 
 // eventsToShowWithResult shows hook frames, and notices that the transcript does not contain, immediately if possible.
@@ -357,7 +349,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if a.prompter != nil {
 			<-prompterAsked // the host gets the question before its hooks
 		}
-		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameWithTaskAsAgent(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: permission.CanonicalToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
 	}()
 	if a.prompter == nil {
 		defer context.AfterFunc(ctx, stopHooks)()

@@ -109,7 +109,7 @@ func prependEventsToResult(events []protocol.Event, r executor.Result) executor.
 // FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is
 // asked. Denials by a hook or a classifier do not count. prompter is nil if there is none.
 func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
-	if hooks.Matches("PreToolUse", toolNameWithTaskAsAgent(call.Name)) {
+	if hooks.Matches("PreToolUse", permission.CanonicalToolName(call.Name)) {
 		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 	}
 	v, mode := policy.Decide(call), policy.ModeOf(call.Agent)
@@ -118,7 +118,7 @@ func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter 
 		return simulator.CallFirstEffect{}
 	case v.DenyRule:
 		return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop}
-	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", toolNameWithTaskAsAgent(call.Name)):
+	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", permission.CanonicalToolName(call.Name)):
 		return simulator.CallFirstEffect{}
 	}
 	return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}

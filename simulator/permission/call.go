@@ -46,7 +46,7 @@ type ruleset struct {
 }
 
 func (j *modeAndRules) analyzeCall(use protocol.ToolUse, tool protocol.Tool) *analyzedCall {
-	c := &analyzedCall{modeAndRules: j, use: use, name: canonicalToolName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
+	c := &analyzedCall{modeAndRules: j, use: use, name: CanonicalToolName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
 	c.toolClass = toolClassOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = mcpServerRulePrefix(c.name, tool)

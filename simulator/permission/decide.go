@@ -175,7 +175,7 @@ func (d callDecider) denialByRuleOrSymlinkWrite(c *analyzedCall) *Verdict {
 // RefuseFile returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
 // the tool checks the input. If it returns false, [Policy.Decide] must decide about the call.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
-	if k := toolClassOf(canonicalToolName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
+	if k := toolClassOf(CanonicalToolName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
 		return Verdict{}, false
 	}
 	v := p.Decide(use)

@@ -69,7 +69,7 @@ func parseRule(r Rule) (rule, error) {
 			out.isStar = true
 		}
 	}
-	out.tool = canonicalToolName(name)
+	out.tool = CanonicalToolName(name)
 	if name == "" || strings.ContainsAny(name, ") \t\n,") {
 		return fail("a rule must start with a tool name")
 	}
@@ -122,7 +122,8 @@ func FormatRule(r protocol.PermissionRule) string {
 	return r.ToolName + "(" + strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`).Replace(r.RuleContent) + ")"
 }
 
-func canonicalToolName(tool string) string {
+// CanonicalToolName returns the name of a tool in rules and hooks: "Agent" for the tool Task, and the unchanged name otherwise.
+func CanonicalToolName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
 	}

@@ -5,9 +5,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // Call is a prompt that is a slash command: "/name args".
@@ -116,7 +117,7 @@ func (c Cost) Text() string {
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)
 	fmt.Fprintf(&b, "Total duration (API):  %s\n", formatDuration(c.APIMS))
 	fmt.Fprintf(&b, "Total duration (wall): %s\n", formatDuration(c.WallMS))
-	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", Count(c.LinesAdded, "line"), Count(c.LinesRemoved, "line"))
+	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", diag.FormatCount(c.LinesAdded, "line"), diag.FormatCount(c.LinesRemoved, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
 	} else {
@@ -129,7 +130,7 @@ func (c Cost) Text() string {
 		all += m.CacheRead + m.CacheNew + m.Input
 	}
 	if c.Requests > 0 {
-		fmt.Fprintf(&b, "\nPrompt cache (main):   %s · %d%% of input tokens from cache · no misses", Count(c.Requests, "request"), cached*100/max(1, all))
+		fmt.Fprintf(&b, "\nPrompt cache (main):   %s · %d%% of input tokens from cache · no misses", diag.FormatCount(c.Requests, "request"), cached*100/max(1, all))
 		if cached == 0 {
 			b.WriteString(" · no prompt caching reported by the API")
 		}
@@ -147,12 +148,4 @@ func formatDuration(ms int) string {
 		return fmt.Sprintf("%dm %ds", s/60, s%60)
 	}
 	return fmt.Sprintf("%ds", s)
-}
-
-// Count returns a number with its noun in the right form: "1 file", "2 files".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -104,7 +105,7 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	}
 	content := strings.Join(pageOfResults(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
-	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, wordForCount(total, "occurrence"), len(found), wordForCount(len(found), "file"))
+	summary := fmt.Sprintf("\n\nFound %s across %s.", diag.FormatCount(total, "total occurrence"), diag.FormatCount(len(found), "file"))
 	if p := out.paginationText(); p != "" {
 		summary += " with pagination = " + p
 	}
@@ -128,18 +129,11 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	if out.NumFiles == 0 {
 		return tool.Text("No files found", out)
 	}
-	head := fmt.Sprintf("Found %d %s", out.NumFiles, wordForCount(out.NumFiles, "file"))
+	head := "Found " + diag.FormatCount(out.NumFiles, "file")
 	if p := out.paginationText(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
-}
-
-func wordForCount(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 func (s *grepSearch) wantsContextLines() bool {

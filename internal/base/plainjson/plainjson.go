@@ -63,6 +63,15 @@ func NormalizeNumbers(v any) any {
 	return v
 }
 
+// DecodeForExpressions decodes JSON for expressions. Integers become int, and other numbers float64. Invalid JSON becomes nil.
+func DecodeForExpressions(raw json.RawMessage) any {
+	v, err := DecodeFirstValue(raw)
+	if err != nil {
+		return nil
+	}
+	return NormalizeNumbers(v)
+}
+
 // Indented returns a value as JSON, indented by two spaces, with a final newline.
 func Indented(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -231,6 +240,14 @@ func TypeOf(raw json.RawMessage) string {
 
 // IsSet reports whether a value was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// NilIfNull returns a value that was sent and is not null, and otherwise nil.
+func NilIfNull(raw json.RawMessage) json.RawMessage {
+	if !IsSet(raw) {
+		return nil
+	}
+	return raw
+}
 
 // DecodeOrZero decodes a value. A value of the wrong type, and a field of the wrong type, becomes zero.
 func DecodeOrZero[T any](raw json.RawMessage) T {

@@ -289,7 +289,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c := Command{Redirects: redirects, IsOutputPiped: r.isOutputPiped(s)}
 	c.IsTimed, c.Interleaved = r.isTimed()
 	c.IsHidden, c.IsInFunction = r.isInPartlyAnalysedConstruct(s)
-	c.IsInSubstitution = slices.ContainsFunc(r.parents, isSubstitution)
+	c.IsInSubstitution = slices.ContainsFunc(r.parents, isSubstitutionNode)
 	var parts []string
 	if c.Interleaved {
 		parts = append(parts, "-p")
@@ -315,12 +315,6 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
-}
-
-func isSubstitution(n syntax.Node) bool {
-	_, command := n.(*syntax.CmdSubst)
-	_, process := n.(*syntax.ProcSubst)
-	return command || process
 }
 
 // readWords adds the words of a simple command, and returns their sources.

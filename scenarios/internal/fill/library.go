@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/eval"
-	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // ExpressionLibrary contains the compiled expressions and templates of a scenario; the source text and the names of the
@@ -105,13 +104,4 @@ func wrapInObjectUnderEmptyKey(raw json.RawMessage) []byte {
 func referencedFileName(scenarioValue diag.Value) (fileName string, isReference bool) {
 	name, ok := scenarioValue.Field("$file")
 	return name.Text, ok && name.Kind == diag.KindString
-}
-
-// DecodeExpressionValue decodes JSON for expressions. Integers become int, and other numbers become float64. Invalid JSON becomes nil.
-func DecodeExpressionValue(raw json.RawMessage) any {
-	v, err := plainjson.DecodeFirstValue(raw)
-	if err != nil {
-		return nil
-	}
-	return plainjson.NormalizeNumbers(v)
 }
