@@ -143,6 +143,8 @@ func (c *callCounts) countLinesWrittenAndReplaced(callInput json.RawMessage) {
 	}
 }
 
+const maxActivityRunes = 50 // maximum length of a command in the description of an activity
+
 func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 	var in struct {
 		Description string `json:"description"`
@@ -164,6 +166,9 @@ func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 	}
 	switch use.Name {
 	case "Bash":
+		if command := []rune(in.Command); len(command) > maxActivityRunes {
+			in.Command = string(command[:maxActivityRunes-1]) + "…"
+		}
 		return "Running " + cmp.Or(in.Description, in.Command)
 	case "Read":
 		return "Reading " + path

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -17,13 +18,13 @@ type agentToolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
 	agent        protocol.AgentRef
-	definition   Definition
+	run          *agentRun
 }
 
 // isExcludedByAgentDefinition reports whether the agent's definition excludes a tool. A call of an excluded tool is refused
 // before its input is checked.
 func (t agentToolbox) isExcludedByAgentDefinition(toolName string) bool {
-	return !t.definition.allowsTool(protocol.Tool{Name: toolName})
+	return !t.run.definition.allowsTool(protocol.Tool{Name: toolName})
 }
 
 func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
@@ -53,9 +54,28 @@ func (t agentToolbox) FirstVisibleEffectOfCall(ctx context.Context, call protoco
 
 func (t agentToolbox) NewContext(agent *protocol.AgentRef, succeededCalls []protocol.ToolUse) (filesToAddToContext []simulator.ContextFile) {
 	if known, ok := t.sessionTools.(simulator.ContextSource); ok {
-		return known.NewContext(agent, succeededCalls)
+		filesToAddToContext = known.NewContext(agent, succeededCalls)
 	}
-	return nil
+	return append(filesToAddToContext, t.takeMessagesAsContext()...)
+}
+
+// takeMessagesAsContext returns the messages that arrived during the calls of a reply. The model receives them with the results.
+func (t agentToolbox) takeMessagesAsContext() (messages []simulator.ContextFile) {
+	w := t.run
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	for _, message := range w.undeliveredMessages {
+		attachment, _ := protocol.MarshalFields([]protocol.Field{ // cannot fail
+			{Key: "type", Value: "queued_command"},
+			{Key: "prompt", Value: message},
+			{Key: "source_uuid", Value: w.agents.options.Session.Options().Clock.NewID()},
+			{Key: "origin", Value: json.RawMessage(messageOrigin)},
+			{Key: "isMeta", Value: true},
+		})
+		messages = append(messages, simulator.ContextFile{Role: "system", Text: promptWithMessage(message), Attachment: json.RawMessage(attachment)})
+	}
+	w.undeliveredMessages = nil
+	return messages
 }
 
 func middlewareSettingAgentOfCall(ref protocol.AgentRef) executor.Middleware {

@@ -186,11 +186,16 @@ func (w *agentRun) finishRun(end task.End) (message string, hasMessage bool) {
 	return "", false
 }
 
+const messageOrigin = `{"kind":"coordinator"}`
+
+func promptWithMessage(message string) string {
+	return "The coordinator sent a message while you were working:\n" + message + "\n\nAddress this before completing your current task."
+}
+
 // recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that contains it.
 func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) {
-	prompt = "The coordinator sent a message while you were working:\n" + message + "\n\nAddress this before completing your current task."
-	w.recordPromptOfCLI(prompt, json.RawMessage(`{"kind":"coordinator"}`))
-	return prompt
+	w.recordPromptOfCLI(promptWithMessage(message), json.RawMessage(messageOrigin))
+	return promptWithMessage(message)
 }
 
 // recordPromptOfCLI records, in the agent's transcript only, a prompt that the CLI writes.
@@ -253,7 +258,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	}
 	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
-		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
+		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, IsSandbox: s.Limits.IsSandbox, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},

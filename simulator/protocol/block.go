@@ -67,6 +67,14 @@ func (u ToolUse) CallerAgentID() string {
 	return u.Agent.ID
 }
 
+// InputForModel returns the input that later requests contain: without the keys that the CLI adds to a call of SendMessage.
+func (u ToolUse) InputForModel() json.RawMessage {
+	if in, err := plainjson.Parse(u.Input); err == nil && u.Name == "SendMessage" {
+		return in.Delete("type", "recipient", "recipient_kind", "content").Raw()
+	}
+	return u.Input
+}
+
 // InputForHooksAndHosts returns the input that hooks and hosts see.
 func (u ToolUse) InputForHooksAndHosts() json.RawMessage {
 	if u.ObservedInput != nil {

@@ -114,7 +114,7 @@ func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
 		lines = append(lines, d)
 	}
 	l := Tool{
-		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
+		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.InputForModel(), Result: ev.Result.Content.Plain(),
 		IsError: ev.Result.IsError, Unknown: ev.Result.UnknownTool, Executed: ev.Result.NonExecutionKind == "" && !ev.Result.UnknownTool, MS: float64(ev.Duration) / float64(time.Millisecond),
 	}
 	for _, b := range ev.Breakpoints {
