@@ -155,7 +155,7 @@ func describeCallError(err error, tool calledTool) error {
 }
 
 // TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this before a tool
-// call. If a background attempt is scheduled, TryReconnect waits for it instead. isCallable reports whether the tool can be called now.
+// call. If a background attempt is scheduled, TryReconnect waits for it instead, but once in 10 s only. isCallable reports whether the tool can be called now.
 // noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same toolUseID share an
 // attempt.
 func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, isCallable bool) {
@@ -169,11 +169,8 @@ func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) 
 		return "", false
 	}
 	st, _ := s.statusAndChangeSignal()
-	switch {
-	case st.isRetried:
-		_, err = s.waitForStatus(ctx, func(now status) bool { return now.failedAttempts != st.failedAttempts || now.state != StateFailed })
-	case st.state == StateFailed && !st.isFinal:
-		noteForModel, err = s.connectForCall(ctx, toolUseID)
+	if st.state == StateFailed && !st.isFinal || st.state == StateNeedsAuth && st.cannotLogIn {
+		noteForModel, err = s.connectForCall(ctx, toolUseID, st)
 	}
 	if noteForModel != "" || err != nil {
 		return noteForModel, false

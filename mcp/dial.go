@@ -26,8 +26,9 @@ type dialResult struct {
 }
 
 // connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The connection
-// itself lasts until connectionLifetime is cancelled. The first attempt fails at once if the server demanded a login earlier.
-func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt bool) dialResult {
+// itself lasts until connectionLifetime is cancelled. The first attempt fails at once if the server demanded a login earlier. skipsLogin
+// is set if a login has failed for a reason that does not go away.
+func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt, skipsLogin bool) dialResult {
 	release, err := s.acquireConnectAttemptSlot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
@@ -41,7 +42,7 @@ func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAtt
 		log.Printf("variable %s is not set", name)
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
-	d := dialer{server: s, cfg: cfg, log: log}
+	d := dialer{server: s, cfg: cfg, log: log, skipsLogin: skipsLogin}
 	if isFirstAttempt && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
 		log.Printf("not tried again, because the server refused a request without a token")
 		return dialResult{err: d.loginRequiredError()}
@@ -62,6 +63,8 @@ type dialer struct {
 	*server
 	cfg ServerConfig // with its variables expanded
 	log *debugLog
+
+	skipsLogin bool
 }
 
 // dialWithFallbacks connects with the protocol revision and transport that the server supports.
@@ -239,10 +242,11 @@ func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Refusal) (m
 		}
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
-			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a refused call, for which a login cannot help
+			isRegistrationRejected := strings.HasPrefix(text, "Dynamic Client Registration")
+			if r.WasAccepted && !isRegistrationRejected { // a refused call, for which a login cannot help
 				text = mcpSessionExpiredText(a.cfg.Name)
 			}
-			return nil, &connection.DialError{Reason: text, CLIText: text, IsFinal: true}
+			return nil, &connection.DialError{Reason: text, CLIText: text, CannotLogIn: isRegistrationRejected, IsFinal: !isRegistrationRejected}
 		}
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
 		return nil, &connection.DialError{Reason: text, CLIText: text, NeedsAuth: true, NeedsLogin: true}
@@ -252,7 +256,7 @@ func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Refusal) (m
 
 func (d dialer) usesOAuth() bool {
 	_, isConfigured := mergeHeaders(d.cfg.Headers, nil)["Authorization"]
-	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !isConfigured
+	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !isConfigured && !d.skipsLogin
 }
 
 func (d dialer) loginRequiredError() error {

@@ -92,6 +92,7 @@ func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requeste
 				l.firstConnectRetries = maxFirstConnectOrListRetries
 			} else {
 				l.reconnectAttempts, l.firstConnectRetries = 0, 0
+				l.updateStatus(func(st *status) { st.cannotLogIn = false })
 			}
 			l.setConnectingAndStartDial(ctx)
 		}
@@ -117,10 +118,10 @@ func (l *connectionLoop) startDialInBackground(ctx context.Context) {
 	l.cancelScheduledRetry()
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
-	isFirst := !l.wasDialed
+	isFirst, skipsLogin := !l.wasDialed, l.current.cannotLogIn
 	l.dialResults, l.stopDial, l.wasDialed = result, stop, true
 	l.goroutines.Go(func() { // returns after the attempt, which has a time limit
-		result <- l.connectOnce(ctx, dialCtx, isFirst)
+		result <- l.connectOnce(ctx, dialCtx, isFirst, skipsLogin)
 	})
 }
 
@@ -178,6 +179,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	l.updateStatus(func(st *status) {
 		st.state, st.connectError, st.cliErrorText, st.cliErrorCode = StateFailed, d.Reason, d.CLIText, d.CLICode
 		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
+		st.cannotLogIn = st.cannotLogIn || d.CannotLogIn
 		st.failedAttempts++
 		switch {
 		case d.NeedsAuth:

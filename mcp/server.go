@@ -131,6 +131,7 @@ type status struct {
 	stderrTail     []string // last lines of standard error, after a loss
 	isRetried      bool     // the attempt to connect failed and will be repeated soon
 	isFinal        bool     // the last attempt to connect failed, and calls must not try again
+	cannotLogIn    bool     // the server asks for a login, but refuses to register clients; single attempts skip the login
 	failedAttempts int
 	warnings       []string
 }
@@ -259,8 +260,9 @@ type callConnectAttempt struct {
 // with each further failure (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
-// connectForCall tries once to connect a failed server, unless the last attempt was too recent. failureNote is "" if connected.
-func (s *server) connectForCall(ctx context.Context, useID string) (failureNote string, err error) {
+// connectForCall tries once to connect a failed server, or waits for the attempt that is scheduled, unless the last attempt was too
+// recent. failureNote is "" if the server is connected, or if a wait was the last attempt.
+func (s *server) connectForCall(ctx context.Context, useID string, before status) (failureNote string, err error) {
 	a := &s.attemptForCall
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -269,15 +271,31 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 	case useID != "" && useID == a.useID:
 		return a.note, nil
 	case now.Before(a.next) && !now.IsZero():
-		a.note = fmt.Sprintf("MCP server %q did not connect when it was last tried, and is not tried again for %.0f s.", s.cfg.Name, math.Ceil(a.next.Sub(now).Seconds()))
+		if a.note != "" {
+			a.note = fmt.Sprintf("MCP server %q did not connect when it was last tried, and is not tried again for %.0f s.", s.cfg.Name, math.Ceil(a.next.Sub(now).Seconds()))
+		}
+	case before.isRetried:
+		st, err := s.waitForStatus(ctx, func(now status) bool { return now.failedAttempts != before.failedAttempts || now.state != StateFailed })
+		if err != nil || st.state == StateConnected {
+			return "", err
+		}
+		a.note, a.next = "", s.options.Credentials.Now().Add(pauseAfterFirstFailedConnectForCall)
 	default:
-		if st, err := s.connectOnceAndWait(ctx); err != nil || st.state == StateConnected {
+		st, err := s.connectOnceAndWait(ctx)
+		if st.state == StateNeedsAuth {
+			st, err = s.connectOnceAndWait(ctx) // like the real CLI
+		}
+		if err != nil || st.state == StateConnected {
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}
 		pause := pauseAfterFirstFailedConnectForCall << min(a.failures, 16)
 		a.failures, a.next = a.failures+1, s.options.Credentials.Now().Add(pause)
 		a.note = fmt.Sprintf("Claude Code tried to connect to MCP server %q again and could not. It can be tried again in %.0f s.", s.cfg.Name, pause.Seconds())
+		if st.state == StateNeedsAuth {
+			a.note = fmt.Sprintf("Claude Code connected to MCP server %q again, and it asks for a sign-in. The user needs to sign in. "+
+				"Continue without this server, and tell them if the task depends on it.", s.cfg.Name)
+		}
 	}
 	a.useID = useID
 	return a.note, nil

@@ -153,7 +153,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		candidates = []string{ch.resourceURL}
 	}
 	for _, at := range slices.Compact(candidates) {
-		found, err := f.cache.fetchDocument(ctx, at, &f.resource)
+		found, err := f.cache.fetchDocument(ctx, at, "*/*", &f.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		f.stored.Resource = f.resource.Resource
 	}
 	if at := o.Config.AuthServerMetadataURL; at != "" {
-		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
+		found, err := f.cache.fetchDocument(ctx, at, "application/json", &f.metadata)
 		if err == nil && !found {
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
@@ -209,7 +209,7 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 	f.stored.MetadataFound = false
 	for _, at := range candidates {
 		f.metadata = serverMetadata{}
-		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
+		found, err := f.cache.fetchDocument(ctx, at, "application/json", &f.metadata)
 		if err != nil {
 			return err
 		}
@@ -270,6 +270,7 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 		return "", "", fmt.Errorf("the registration endpoint %q is not a URL", endpoint)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream") // like all POST requests of the real CLI
 	resp, err := f.cache.sameOriginClient().Do(req)
 	if err != nil {
 		return "", "", err
@@ -284,7 +285,7 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 		Secret string `json:"client_secret"`
 	}
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
-		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerptOfResponse(answer)))
+		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, strings.ToValidUTF8(string(answer), "�")))
 	}
 	if json.Unmarshal(answer, &client) != nil || client.ID == "" {
 		return "", "", errors.New("the response to the registration has no client_id")
@@ -338,14 +339,14 @@ func (d documentCache) sameOriginClient() *http.Client {
 	}}
 }
 
-func (d documentCache) fetchDocument(ctx context.Context, address string, target any) (wasStatus200 bool, err error) {
+func (d documentCache) fetchDocument(ctx context.Context, address, acceptHeader string, target any) (wasStatus200 bool, err error) {
 	body, ok := d.documents[address]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return false, fmt.Errorf("%q is not a URL", address)
 		}
-		req.Header.Set("Accept", "application/json")
+		req.Header.Set("Accept", acceptHeader)
 		req.Header.Set("Mcp-Protocol-Version", metadataProtocolVersion)
 		resp, err := d.sameOriginClient().Do(req)
 		if err != nil {

@@ -96,7 +96,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, FailedServers: now.FailedServers, Agents: now.Agents, ServerInstructions: now.ServerInstructions}, true)...)
+		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, FailedServers: now.FailedServers, ServersToLogInTo: now.ServersToLogInTo, Agents: now.Agents, ServerInstructions: now.ServerInstructions}, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeStartLines("", now)...)
 		l.autoMode = now.autoMode()
@@ -345,7 +345,7 @@ func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID strin
 	if withServers {
 		tools = tools.with("pendingMcpServers", []string{})
 		if !l.conversation.options.Machine.IsTerminal {
-			tools = tools.with("needsAuthMcpServers", []string{})
+			tools = tools.with("needsAuthMcpServers", append([]string{}, now.ServersToLogInTo...))
 		}
 		tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
 	}

@@ -132,8 +132,9 @@ type SessionContext struct {
 	AdditionalDirs []string  // working directories in addition to that of the session
 	Remaining      protocol.RemainingLimits
 	Skills         []Listing // skills listed for the tool Skill
-	// FailedServers are the MCP servers that are not connected; ServerInstructions have a text for each server with instructions.
+	// FailedServers and ServersToLogInTo are the MCP servers that are not connected; ServerInstructions have a text for each server with instructions.
 	FailedServers      []FailedServer
+	ServersToLogInTo   []string
 	ServerInstructions []Listing
 	Instructions       []InstructionFile
 	Instructed         string // the text of Instructions for the model

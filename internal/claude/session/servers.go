@@ -172,18 +172,22 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 	return all
 }
 
-func (v *sessionMCPServers) failedServers() (list []transcript.FailedServer) {
+func (v *sessionMCPServers) failedServersAndServersToLogInTo() (list []transcript.FailedServer, toLogInTo []string) {
 	for _, st := range v.statuses() {
-		if st.Status == "failed" {
-			failed := transcript.FailedServer{Name: st.Name, Error: strings.ReplaceAll(st.WireError, `"`, ""), Code: st.WireErrorCode}
-			if st.Config.URL != "" && len(st.Config.Headers) == 0 && st.WireErrorCode != "INVALID_CONFIG" {
+		switch st.Status {
+		case string(mcp.StateNeedsAuth):
+			toLogInTo = append(toLogInTo, st.Name)
+		case "failed":
+			failed := transcript.FailedServer{Name: st.Name, Error: strings.Join(strings.Fields(strings.ReplaceAll(st.WireError, `"`, " ")), " "), Code: st.WireErrorCode}
+			if st.Config.URL != "" && len(st.Config.Headers) == 0 && st.WireErrorCode != "INVALID_CONFIG" && !strings.HasPrefix(st.WireError, "Incompatible auth server") {
 				failed.Retry = "on_reach"
 			}
 			list = append(list, failed)
 		}
 	}
 	slices.SortFunc(list, func(a, b transcript.FailedServer) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	slices.Sort(toLogInTo)
+	return list, toLogInTo
 }
 
 // instructions returns the instructions of the connected servers, by name, each below a heading with the name of its server.

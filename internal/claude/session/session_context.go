@@ -151,7 +151,8 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.PreferBashPromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
-	now.FailedServers, now.ServerInstructions = s.tools.servers.failedServers(), s.tools.servers.instructions()
+	now.FailedServers, now.ServersToLogInTo = s.tools.servers.failedServersAndServersToLogInTo()
+	now.ServerInstructions = s.tools.servers.instructions()
 	now.Instructed = instructionText(s.plan.Customization.InstructionFiles)
 	for _, m := range s.plan.Customization.InstructionFiles {
 		if claudecode.AgentResultHasOnlyReport(requester.Name) {

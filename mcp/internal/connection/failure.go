@@ -62,6 +62,7 @@ type DialError struct {
 	NeedsLogin           bool   // the server requires a login, so the handshake is not tried either
 	IsTransient          bool   // another attempt may succeed
 	IsFinal              bool   // calls do not try to connect again
+	CannotLogIn          bool   // the server asks for a login, but refuses to register clients
 	IsLossAfterHandshake bool   // the connection was lost after the handshake
 	Status               int    // status of the HTTP answer to the handshake; 0 means unknown
 }
