@@ -286,12 +286,16 @@ func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdi
 }
 
 // IsReadableWithoutAsking reports whether a file may be read: it is in a working directory, an allow rule for paths covers it, or
-// the mode is bypassPermissions. Other modes, and rules that allow a whole tool, do not matter (observed with 2.1.329).
+// the mode is bypassPermissions. Other modes, and rules that allow a whole tool, do not matter (observed with 2.1.329). A file for which
+// a rule asks may not be read.
 func (p *Policy) IsReadableWithoutAsking(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	abs := p.resolver.absolutePathFromCurrentDir(path)
-	if p.mode == protocol.ModeBypass || p.resolver.isInWorkingDir(abs) {
+	switch {
+	case p.rules.hasRuleForPath(BehaviorAsk, "Read", abs) || slices.ContainsFunc(p.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAsk && r.tool == "Read" && r.content == "" }):
+		return false
+	case p.mode == protocol.ModeBypass || p.resolver.isInWorkingDir(abs):
 		return true
 	}
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {

@@ -119,7 +119,14 @@ func (c *analyzedCall) askVerdict(message, reasonType, reason string) Verdict {
 
 // askByRuleVerdict returns the Ask verdict for the rule r. It gives another reason if the command line has one.
 func (c *analyzedCall) askByRuleVerdict(r *rule) Verdict {
-	v := c.askVerdict(c.unansweredMessage(), "rule", "")
+	message, reasonType := c.unansweredMessage(), "rule"
+	switch isWriteInBypassMode := c.modeAndRules.mode == protocol.ModeBypass && c.toolClass == claudecode.ToolClassWrite; {
+	case r.content == "" && isWriteInBypassMode:
+		reasonType = ""
+	case r.content == "":
+		message = unansweredRequestMessage("use " + c.use.Name)
+	}
+	v := c.askVerdict(message, reasonType, "")
 	if c.toolClass == claudecode.ToolClassRunsCommandLine {
 		if own := newCommandLineOfCall(c).askVerdictForReasonOtherThanRule(r); own != nil {
 			v = *own
@@ -380,6 +387,10 @@ func (c *analyzedCall) unansweredMessage() string {
 		return "Execute skill: " + c.agentTypeOrSkill + ". The user can add the allow rule Skill(" + c.agentTypeOrSkill + ") to .claude/settings.local.json to let it run without asking."
 	default:
 	}
+	return unansweredRequestMessage(what)
+}
+
+func unansweredRequestMessage(what string) string {
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
