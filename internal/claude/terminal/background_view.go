@@ -50,8 +50,18 @@ func (b *backgroundView) agentRows(cols int, now time.Time) []string {
 	return rows
 }
 
-// handleEvent updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
-func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) (agentEndText string) {
+const turnEndGlyph, stillRunning = "✻ ", " still running"
+
+// runningShellsText returns the end of the line about a turn's end; empty if no command runs in the background.
+func (b *backgroundView) runningShellsText() string {
+	if n := len(b.tasks) - len(b.agents()); n > 0 {
+		return " · " + countWithNoun(n, "shell") + stillRunning
+	}
+	return ""
+}
+
+// handleEvent updates the list of tasks for an event. It returns a text about the end of a task, otherwise "".
+func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) (endText string) {
 	switch ev.Subtype {
 	case "task_started":
 		if ev.FieldValue("is_backgrounded") == true && ev.Text("parent_task_id") == "" {
@@ -71,7 +81,7 @@ func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) (agentE
 				b.agentEnded = true
 				return fmt.Sprintf("Agent %q finished · %s", t.name, now.Sub(t.startedAt).Truncate(time.Second))
 			}
-			return ""
+			return ev.Text("summary")
 		}
 	}
 	return ""

@@ -18,6 +18,7 @@ type shownToolInput struct {
 	NewString   string `json:"new_string"`
 	URL         string `json:"url"`
 	Prompt      string `json:"prompt"`
+	Plan        string `json:"plan"`
 	Query       string `json:"query"`
 	Skill       string `json:"skill"`
 	ReplaceAll  bool   `json:"replace_all"`

@@ -206,12 +206,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		rows = v.resultEntriesOfCall(c, s.entries[at], text, failed, refused)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
-	for i := len(s.entries) - 1; i > 0; i-- { // adjacent summaries are merged into one line
-		if n, next := s.entries[i-1].summedCounts, s.entries[i].summedCounts; n != nil && next != nil {
-			n.searched, n.read, n.listed, n.ran, n.failed = n.searched+next.searched, n.read+next.read, n.listed+next.listed, n.ran+next.ran, n.failed+next.failed
-			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
-		}
-	}
+	s.mergeSummaries()
 }
 
 // summaryEntriesOfCall returns the entries that replace a finished call with a summary; nil means that the call stays visible.
@@ -320,7 +315,7 @@ func (v *eventView) showResultOfDialogCall(c *callView, result protocol.ToolResu
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.refusalShown = true
 		title := "Rejected Claude's plan:"
-		v.appendNote(title + "\n" + strings.Join(boxedRows(planRows("", cmp.Or(plan, "No plan found")), textWidth(title)), "\n"))
+		v.appendNote(title + "\n" + strings.Join(boxedRows(planRows("", cmp.Or(plan, c.input.Plan, "No plan found")), textWidth(title)), "\n"))
 		return
 	case c.use.Name == "ExitPlanMode" && !failed && plan == "":
 		title = "Exited plan mode"

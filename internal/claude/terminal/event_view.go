@@ -21,8 +21,9 @@ type eventView struct {
 	verbIndex               int
 	cwd                     string
 	runningCalls            []*callView
-	refusalShown            bool // the transcript already shows the refusal with which the turn ends
-	commandChangesExplained bool // an entry already says how changes of commands are found
+	stepStartedAt           time.Time // when the model was last asked
+	refusalShown            bool      // the transcript already shows the refusal with which the turn ends
+	commandChangesExplained bool      // an entry already says how changes of commands are found
 }
 
 func (v *eventView) handleMessage(message any) {
@@ -47,7 +48,7 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 	s.progress = &turnProgress{startedAt: v.clock.Now(), dialogShownAt: v.clock.Now(), verbs: v.nextSpinnerVerbs(), prompts: withoutPasteTags(prompts), turnNumber: turn}
 	_, s.progress.runsShell = shellCommandOfSinglePrompt(prompts)
-	s.composerHint, v.refusalShown = "", false
+	s.composerHint, v.refusalShown, v.stepStartedAt = "", false, v.clock.Now()
 	v.showPrompts(prompts)
 }
 
@@ -154,6 +155,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		}
 	case *protocol.User:
 		if ev.ParentToolUseID == nil {
+			v.stepStartedAt = v.clock.Now()
 			v.showToolResults(ev)
 		}
 	case *protocol.FailedAPIRequestBeforeRetry:
@@ -178,6 +180,10 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	s := v.screen
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
+		case protocol.ThinkingBlock:
+			counts := &callCounts{thoughts: 1, thinkingTime: v.clock.Now().Sub(v.stepStartedAt)}
+			s.entries = append(s.entries, transcriptEntry{glyph: "  ", text: counts.summaryLine(), summedCounts: counts})
+			s.mergeSummaries()
 		case protocol.TextBlock:
 			v.addEstimatedReplyTokens(len(block.Text))
 			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
@@ -262,7 +268,12 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	switch ev.Subtype {
 	case "task_started", "task_notification":
 		if text := s.background.handleEvent(ev, v.clock.Now()); text != "" {
-			v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: text})
+			for i, e := range s.entries {
+				if e.glyph == turnEndGlyph && strings.HasSuffix(e.text, stillRunning) {
+					s.entries[i].text = e.text[:strings.LastIndex(e.text, " · ")] + s.background.runningShellsText()
+				}
+			}
+			s.entries = append(s.entries, transcriptEntry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":
 		if meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata); s.isInline && meta.Trigger == "manual" {
@@ -288,14 +299,12 @@ func (v *eventView) showDurationOfSuccessfulTurn(ev *protocol.Result) {
 		return
 	}
 	v.appendTurnDuration(now.Sub(s.progress.startedAt), now, s.progress.verbs)
-	if shells := len(s.background.tasks); shells > 0 {
-		s.entries[len(s.entries)-1].text += " · " + countWithNoun(shells, "shell") + " still running"
-	}
+	s.entries[len(s.entries)-1].text += s.background.runningShellsText()
 }
 
 func (v *eventView) appendTurnDuration(took time.Duration, at time.Time, verbs [2]string) {
 	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
-	v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: "✻ ", text: text})
+	v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: turnEndGlyph, text: text})
 }
 
 func (v *eventView) showRestoredMessage(role string, content protocol.Content) {

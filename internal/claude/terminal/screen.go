@@ -22,11 +22,23 @@ type transcriptEntry struct {
 	summedCounts   *callCounts // calls that the entry sums up; nil means none
 }
 
-type callCounts struct{ searched, read, listed, ran, failed int }
+// callCounts counts calls, and blocks of thinking between them.
+type callCounts struct {
+	searched, read, listed, ran, failed, thoughts int
+	thinkingTime                                  time.Duration
+}
+
+func (n *callCounts) add(m *callCounts) {
+	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+m.searched, n.read+m.read, n.listed+m.listed, n.ran+m.ran, n.failed+m.failed
+	n.thoughts, n.thinkingTime = n.thoughts+m.thoughts, n.thinkingTime+m.thinkingTime
+}
 
 // summaryLine returns the summary of the calls, such as "Read 2 files, ran 1 shell command".
 func (n *callCounts) summaryLine() string {
 	var parts []string
+	if n.thoughts > 0 {
+		parts = append(parts, fmt.Sprintf("thought for %s", max(n.thinkingTime, time.Second).Round(time.Second)))
+	}
 	for _, kind := range []struct {
 		count      int
 		verb, noun string
@@ -40,6 +52,16 @@ func (n *callCounts) summaryLine() string {
 		text += fmt.Sprintf(" · %d failed", n.failed)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// mergeSummaries merges adjacent summaries into one line.
+func (s *screen) mergeSummaries() {
+	for i := len(s.entries) - 1; i > 0; i-- {
+		if n, next := s.entries[i-1].summedCounts, s.entries[i].summedCounts; n != nil && next != nil {
+			n.add(next)
+			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
+		}
+	}
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
