@@ -117,15 +117,12 @@ type Scope struct {
 // Config is the result of LoadConfigs.
 type Config struct {
 	// Servers are in the order of first mention; a later entry with the same name replaces an earlier one.
-	Servers []ServerConfig
-	// Errors lists the entries that were skipped.
-	Errors []protocol.MCPServerError
-	// Warnings report unset variables and white space around values.
-	Warnings []string
+	Servers  []ServerConfig
+	Errors   []protocol.MCPServerError // lists the entries that were skipped
+	Warnings []string                  // report unset variables and white space around values
 	// UnknownKeys are keys that have no meaning in the entry of their server. They are ignored, as in the real CLI.
 	UnknownKeys []UnknownKey
-	// Problems are what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`.
-	Problems []Problem
+	Problems    []Problem // what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`
 }
 
 // Problem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [Scope].

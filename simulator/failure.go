@@ -165,8 +165,7 @@ const (
 	// maxOverloadRetries limits the retries after status 529 in two cases: a fallback model exists, or an Opus model is used
 	// outside a sandbox.
 	maxOverloadRetries = 2
-	// maxSilentRetries is the number of immediate retries of a refused request, each with fewer optional parts.
-	maxSilentRetries = 5
+	maxSilentRetries   = 5 // the number of immediate retries of a refused request, each with fewer optional parts
 )
 
 func (w failureContext) serverErrorText(status int, message string) string {

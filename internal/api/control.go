@@ -26,13 +26,11 @@ type healthAnswer struct {
 type namespaceStateResponse struct {
 	Namespace string `json:"namespace"`
 	// Requests is the number of conversation requests that were answered. A scripted failure counts as an answer.
-	Requests int `json:"requests"`
-	// Unmet lists the expectations of the scenario that are not met yet.
-	Unmet []string `json:"unmet"`
+	Requests int      `json:"requests"`
+	Unmet    []string `json:"unmet"` // lists the expectations of the scenario that are not met yet
 	// Gates are the gates (points at which answers wait until a test releases them) that answers have reached.
-	Gates []journal.GateState `json:"gates"`
-	// Dropped is the number of old journal lines that the namespace no longer keeps.
-	Dropped int `json:"dropped_lines"`
+	Gates   []journal.GateState `json:"gates"`
+	Dropped int                 `json:"dropped_lines"` // the number of old journal lines that the namespace no longer keeps
 }
 
 // serveTestControlRoute handles /_claudeless/… for test code. The namespace comes from the path, the header, or the query.

@@ -90,8 +90,7 @@ func (f ModelFacts) ThinkingMode() (adaptiveEnabledOrEmpty string) {
 
 // Thinking is how a session lets models think. The zero value lets each model think as much as it can.
 type Thinking struct {
-	// Off means that no model thinks.
-	Off bool
+	Off bool // means that no model thinks
 	// Budget is the number of tokens for models whose mode is "enabled": 0 means that they do not think, and nil means the
 	// largest budget. It has no effect on other models (observed with 2.1.330).
 	Budget *int

@@ -199,21 +199,17 @@ func splitLines(data []byte) []string {
 
 // Recording is what one of the two compared programs did in one case.
 type Recording struct {
-	Runs []Run `json:"runs"`
-	// Hooks are the payloads that the recording hook received, in order.
-	Hooks []json.RawMessage `json:"hooks,omitempty"`
-	// MCP is the traffic of the fixture servers, by server name.
-	MCP map[string][]json.RawMessage `json:"mcp,omitempty"`
-	// Files are the files of the working directory after the run, by path.
-	Files map[string]string `json:"files,omitempty"`
+	Runs  []Run                        `json:"runs"`
+	Hooks []json.RawMessage            `json:"hooks,omitempty"` // the payloads that the recording hook received, in order
+	MCP   map[string][]json.RawMessage `json:"mcp,omitempty"`   // the traffic of the fixture servers, by server name
+	Files map[string]string            `json:"files,omitempty"` // the files of the working directory after the run, by path
 	// Transcripts are the session files, by path below the projects directory.
 	Transcripts map[string][]json.RawMessage `json:"transcripts,omitempty"`
 	// Requests are the requests to the model, as decoded from the journal.
 	Requests []json.RawMessage `json:"requests,omitempty"`
 	// Problems are reasons why the run did not complete: "timeout", "network", "start", "dialogue", with a description.
-	Problems []LaneProblem `json:"problems,omitempty"`
-	// Paths maps directories to placeholders.
-	Paths    map[string]string `json:"paths,omitempty"`
+	Problems []LaneProblem     `json:"problems,omitempty"`
+	Paths    map[string]string `json:"paths,omitempty"` // maps directories to placeholders
 	Duration time.Duration     `json:"took"`
 }
 

@@ -70,9 +70,8 @@ func (v *Verdict) UnknownDifferences() (paths []string) {
 
 // Report holds the outcomes of all cases.
 type Report struct {
-	Cases []*Verdict `json:"cases"`
-	// Verbose allows a text longer than one screen.
-	Verbose bool `json:"-"`
+	Cases   []*Verdict `json:"cases"`
+	Verbose bool       `json:"-"` // allows a text longer than one screen
 	// Versions are the two versions of the real CLI that were compared, and Changes the differences between them.
 	// Versions is nil if claudeless was compared with the real CLI.
 	Versions []string `json:"between,omitempty"`

@@ -83,10 +83,9 @@ type Source struct {
 // Input is the event for which hooks run, with the input that the hooks receive.
 type Input struct {
 	// Base has the keys that all hook inputs share. Empty values are set from Options, and HookEventName always from Event.
-	Base  protocol.HookBase
-	Event protocol.HookInput
-	// ToolUseID is passed to callbacks separately. Empty means a new id, with the prefix "hook-" for PostToolBatch.
-	ToolUseID string
+	Base      protocol.HookBase
+	Event     protocol.HookInput
+	ToolUseID string // passed to callbacks separately; empty means a new id, with the prefix "hook-" for PostToolBatch
 }
 
 // Runner runs the hooks of a session. Its methods may be called from many goroutines.

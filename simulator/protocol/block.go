@@ -14,10 +14,9 @@ type Block interface{ block() }
 
 // TextBlock is plain text. [Text] creates one with Type set.
 type TextBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-	// Citations is a JSON list of the text's sources; nil if none exist.
-	Citations json.RawMessage `json:"citations,omitempty"`
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Citations json.RawMessage `json:"citations,omitempty"` // a JSON list of the text's sources; nil if none exist
 	// CacheControl is set by hosts; it may be nil.
 	CacheControl json.RawMessage `json:"cache_control,omitempty"`
 }

@@ -17,18 +17,13 @@ import (
 // UserMessage is one prompt, the input of a turn.
 type UserMessage struct {
 	Content Content
-	// UUID is the host's id for the prompt; if it is empty, a new one is generated.
-	UUID string
-	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID alone.
-	UUIDs []string
+	UUID    string   // the host's id for the prompt; if it is empty, a new one is generated
+	UUIDs   []string // the host's ids of all prompts that were merged into this one, in order; nil means UUID alone
 	// Origin is copied to the result, unless Synthetic is set; nil means none. Hosts can set only the kind "human".
-	Origin json.RawMessage
-	// NoQuery adds the message to the conversation without asking the model (the host's shouldQuery:false).
-	NoQuery bool
-	// Verbatim turns off slash commands and file mentions in the text (the host's client_composed).
-	Verbatim bool
-	// Synthetic is true if no person wrote the prompt (the host's isSynthetic).
-	Synthetic bool
+	Origin    json.RawMessage
+	NoQuery   bool // adds the message to the conversation without asking the model (the host's shouldQuery:false)
+	Verbatim  bool // turns off slash commands and file mentions in the text (the host's client_composed)
+	Synthetic bool // true if no person wrote the prompt (the host's isSynthetic)
 	// Source is the origin of the prompt: "sdk" (default) or "system". "deferred" means that the turn answers a
 	// deferred call instead of a prompt.
 	Source string
@@ -37,9 +32,8 @@ type UserMessage struct {
 	Typed string
 	// Queued are the prompts that were joined to form Content, in order, if they waited in the queue of a terminal; nil means that none
 	// waited.
-	Queued []string
-	// Assistant are messages that the host has added to the conversation before the prompt.
-	Assistant []HostAssistantMessage
+	Queued    []string
+	Assistant []HostAssistantMessage // messages that the host has added to the conversation before the prompt
 	// Preamble is a reminder that precedes a prompt about an ended task in the transcript; empty means none.
 	Preamble string
 }

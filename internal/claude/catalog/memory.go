@@ -31,14 +31,13 @@ type InstructionFileOptions struct {
 
 // InstructionFile is a file with instructions for the model, such as CLAUDE.md or a rule.
 type InstructionFile struct {
-	Path   string
-	Type   string // "User", "Project" or "Local"
-	Parent string // file that imports this file; empty means none
-	Text   string // content without front matter and comments
-	Raw    string // the whole file, with front matter and comments; empty means the same as Text
-	Rule   bool   // the file is in a rules directory
-	// IsAgentsMD is true for an AGENTS.md file and its imports. No InstructionsLoaded hook runs for them.
-	IsAgentsMD bool
+	Path       string
+	Type       string // "User", "Project" or "Local"
+	Parent     string // file that imports this file; empty means none
+	Text       string // content without front matter and comments
+	Raw        string // the whole file, with front matter and comments; empty means the same as Text
+	Rule       bool   // the file is in a rules directory
+	IsAgentsMD bool   // true for an AGENTS.md file and its imports; no InstructionsLoaded hook runs for them
 	// Globs are patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always.
 	Globs []string
 	Base  string

@@ -11,20 +11,17 @@ import (
 
 // Options configures a [Conn]. In, Out and Metadata are required.
 type Options struct {
-	In       io.Reader
-	Out      io.Writer
-	Metadata FrameMetadata
-	// AwaitInitialize delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize).
-	AwaitInitialize bool
+	In              io.Reader
+	Out             io.Writer
+	Metadata        FrameMetadata
+	AwaitInitialize bool // delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize)
 	// Replay echoes the host's responses to our requests, and the prompts that get no separate turn
 	// (--replay-user-messages). These are prompts with a known uuid, and prompts that share the turn of a later prompt.
 	Replay bool
 	// SeparateTurns gives every prompt its own turn: prompts are neither merged nor added to a running turn.
-	SeparateTurns bool
-	// BackgroundLimit is how long background work may run after the last prompt.
-	BackgroundLimit time.Duration
-	// StateEvents specifies whether session_state_changed events are written.
-	StateEvents SessionStateEventMode
+	SeparateTurns   bool
+	BackgroundLimit time.Duration         // how long background work may run after the last prompt
+	StateEvents     SessionStateEventMode // specifies whether session_state_changed events are written
 }
 
 // FrameMetadata provides the ids and times that frames carry.

@@ -221,9 +221,8 @@ const (
 
 	hintDuration = 6 * time.Second
 	// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
-	framesPerBlink = 5
-	// minTurnDurationToShow is how long a turn runs before the screen shows its duration in seconds.
-	minTurnDurationToShow = 30 * time.Second
+	framesPerBlink        = 5
+	minTurnDurationToShow = 30 * time.Second // how long a turn runs before the screen shows its duration in seconds
 )
 
 // retryText says why and when a request is sent again. The first attempts omit the API's message; a long message is cut off.

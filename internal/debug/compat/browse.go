@@ -30,8 +30,7 @@ type callAndBreakpointPages struct {
 type pageData struct {
 	name, Title string
 	Data        any
-	// Choices are the choices of the status filter; nil means no filter.
-	Choices []string
+	Choices     []string // the choices of the status filter; nil means no filter
 
 	// Search and Status are set by serve.
 	Search, Status string

@@ -51,8 +51,7 @@ type controlRequest struct {
 }
 
 const (
-	// blockedWriteThreshold is the time after which a blocked write means that the reader does not read.
-	blockedWriteThreshold = time.Second
+	blockedWriteThreshold = time.Second // the time after which a blocked write means that the reader does not read
 	// maxControlAnswerDelayAfterWithdrawal is how long an answer to a control request may still arrive after its withdrawal.
 	maxControlAnswerDelayAfterWithdrawal = 5 * time.Second
 )

@@ -12,11 +12,10 @@ import (
 )
 
 type sessionSet struct {
-	order   []string
-	byID    map[string]*sessionBuilder
-	damaged []DamagedLines
-	// keepContents keeps the contents of files that were read.
-	keepContents bool
+	order        []string
+	byID         map[string]*sessionBuilder
+	damaged      []DamagedLines
+	keepContents bool // keeps the contents of files that were read
 	// requestsOnly is set if a journal of claudeless serve was read. It has the requests, but not the responses.
 	requestsOnly bool
 }

@@ -26,17 +26,14 @@ type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
 	// Dir is a new directory. Both programs run in the same subdirectory, one after the other, so that both see the same paths.
-	Dir string `json:"dir"`
-	// Executable is the claudeless binary, which is also used for fixtures.
-	Executable string `json:"self"`
-	// Timeout bounds each run of a program.
-	Timeout time.Duration `json:"timeout"`
+	Dir        string        `json:"dir"`
+	Executable string        `json:"self"`    // the claudeless binary, which is also used for fixtures
+	Timeout    time.Duration `json:"timeout"` // bounds each run of a program
 	// DefaultURL lets the programs use the default URL of the API. This needs a separate network, where its host is our server.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// Protocol lists the revisions of MCP that the fixtures speak; empty means the revisions in the fixture files.
 	Protocol string `json:"protocol,omitempty"`
-	// Isolated is true if the network has only the loopback interface.
-	Isolated bool `json:"isolated"`
+	Isolated bool   `json:"isolated"` // true if the network has only the loopback interface
 }
 
 // Lane is one of the two programs that a case compares.

@@ -20,9 +20,8 @@ import (
 type Settings struct {
 	// Size is the size of the pseudo-terminal. Zero means the size of the terminal that this program runs in, and the
 	// pseudo-terminal then follows its changes. Without such a terminal, zero means 110x36.
-	Size emulator.Size
-	// Screens is the directory that receives the screens; empty means that none are written.
-	Screens string
+	Size    emulator.Size
+	Screens string // the directory that receives the screens; empty means that none are written
 }
 
 // ParseSize reads a terminal size, COLSxROWS.

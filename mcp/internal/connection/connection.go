@@ -56,11 +56,10 @@ type Conn struct {
 	remote    *httpTransport
 	host      *hostTransport
 
-	initResult   InitializeResult
-	timeoutError *DialError
-	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil in older revisions.
-	subscription  *subscription
+	initResult    InitializeResult
+	timeoutError  *DialError
+	options       Options
+	subscription  *subscription // receives the notifications of revision 2026-07-28; nil in older revisions
 	stopListening func()
 	negotiation   negotiationState
 	toolWasCalled atomic.Bool
