@@ -133,6 +133,7 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 		}
 		left -= len(ready)
 		if left == 0 && endIndex < len(calls) && ready[0].err == nil && ready[0].result.Stop == nil {
+			d.emitDenialIfPending(&ready[0].result)
 			d.startWaitingCallIfHooksDue(callsCtx, &calls[endIndex])
 		}
 		for _, r := range ready {
@@ -251,20 +252,27 @@ func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCal
 }
 
 func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
-	res := r.result
 	d.background.emitTaskEventsAndEnforceBudget(task.ConversationPhaseInTurn)
+	d.emitDenialIfPending(&r.result)
+	d.prompts.addedContext = append(d.prompts.addedContext, r.result.Context...)
+	d.out.assignIDsAndEmitAll(r.result.EventsBefore)
+}
+
+// emitDenialIfPending emits permission_denied and the events before it, and removes them from the result. Messages of hooks follow later.
+func (d *toolCallRunner) emitDenialIfPending(res *executor.Result) {
+	no := res.Denied
+	if no == nil || res.Stop != nil && res.Stop.Deferred != nil {
+		return
+	}
 	isHookMessage := func(ev protocol.Event) bool { e, is := ev.(*protocol.System); return is && e.Text("level") == "notice" }
 	notices := slices.IndexFunc(res.EventsBefore, isHookMessage) // they follow permission_denied
 	if notices < 0 {
 		notices = len(res.EventsBefore)
 	}
 	d.out.assignIDsAndEmitAll(res.EventsBefore[:notices])
-	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
-	if no := res.Denied; no != nil && (res.Stop == nil || res.Stop.Deferred == nil) {
-		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
-		d.out.emitAsIs(no)
-	}
-	d.out.assignIDsAndEmitAll(res.EventsBefore[notices:])
+	no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
+	d.out.emitAsIs(no)
+	res.EventsBefore, res.Denied = res.EventsBefore[notices:], nil
 }
 
 func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCall) {
