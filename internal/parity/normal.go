@@ -6,6 +6,7 @@ package parity
 
 import (
 	"cmp"
+	_ "embed" // for the tables
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -55,26 +56,19 @@ type volatilePattern struct {
 	placeholder string // what replaces the text; "" means the text is an id, which gets a numbered placeholder
 }
 
+// volatileTextTable has rows of a placeholder and an expression.
+//
+//go:embed volatile_texts.txt
+var volatileTextTable string
+
 // volatileTextPatterns match texts that differ in every run. They are replaced anywhere in a string.
 var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
-	return []volatilePattern{
-		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
-		{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
-		{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},
-		{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
-		{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
-		{regexp.MustCompile(`"ref":"([0-9a-f]{6})"`), ""},
-		{regexp.MustCompile(`\bfirst after \d+ ms, none in the final \d+ ms\b`), "<wait>"},
-		{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
-		{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|\bID: |\btask: |"task_id":")(b[0-9a-z]{8})\b`), ""},
-		{regexp.MustCompile(`(Total duration \((?:API|wall)\):\s+)(?:\d+h )?(?:\d+m )?\d+s`), "${1}<time>"},
-		{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
-		{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
-		{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
-		{regexp.MustCompile(`/plans/[a-z]+(?:-[a-z]+)+\.md`), "/plans/<plan>.md"},
-		{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
-		{regexp.MustCompile(`\basync_hook_\d+`), "async_hook_<pid>"},
+	var patterns []volatilePattern
+	for row := range strings.Lines(volatileTextTable) {
+		placeholder, expr, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
+		patterns = append(patterns, volatilePattern{regexp.MustCompile(expr), placeholder})
 	}
+	return patterns
 })
 
 // Text replaces values in a text. A text that equals a known id is replaced by the placeholder of this id.
@@ -107,28 +101,19 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keysByPlaceholder lists keys by the word that replaces their values. If the word is empty, the values are numbered
-// like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date
-// can differ because the second program may run after midnight.
-var keysByPlaceholder = [...]struct{ word, keys string }{
-	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
-		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
-		"shapeHash contentHash"},
-	{"<time>", "timestamp sentAtMs time date startTime end_time endTime request_sent_wall_ms"},
-	{"<ms>", "duration_ms duration_api_ms ms ttft_ms ttft_stream_ms time_to_request_ms first_content_frame_ms " +
-		"durationMs totalDurationMs retryInMs retry_delay_ms thinking_duration_ms toolInputStreamMs " +
-		"thinkingDurationMs totalAPIDuration totalAPIDurationWithoutRetries totalDuration totalToolDuration"},
-	{"<s>", "seconds_since_last_response"},
-	{"<cost>", "total_cost_usd costUSD totalCostUSD"},
-	{"<version>", "version claude_code_version"},
-	{"<pid>", "pid ppid"},
-}
+// volatileKeyTable has rows of a placeholder and the keys whose values it replaces. If the placeholder is empty, the values are numbered
+// like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can differ
+// because the second program may run after midnight.
+//
+//go:embed volatile_keys.txt
+var volatileKeyTable string
 
 var placeholderByJSONKey = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, row := range keysByPlaceholder {
-		for key := range strings.FieldsSeq(row.keys) {
-			all[key] = row.word
+	for row := range strings.Lines(volatileKeyTable) {
+		placeholder, keys, _ := strings.Cut(row, "\t")
+		for key := range strings.FieldsSeq(keys) {
+			all[key] = placeholder
 		}
 	}
 	return all

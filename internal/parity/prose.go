@@ -1,7 +1,7 @@
 package parity
 
 import (
-	_ "embed" // for prose.txt
+	_ "embed" // for the tables
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -19,6 +19,11 @@ import (
 //go:embed prose.txt
 var cliProseLocations string
 
+// cliSentenceTable has rows of an expression and its replacement, which contains [prosePlaceholder].
+//
+//go:embed prose_sentences.txt
+var cliSentenceTable string
+
 const (
 	prosePlaceholder = "<prose>"
 	reminderStart    = "<system-reminder>\n"
@@ -27,17 +32,8 @@ const (
 // maskKnownCLISentences replaces the sentences that the real CLI writes around agents' reports and ids, in any JSON
 // text, by a placeholder. It also replaces harnessSectionHash, because this hash is computed from such sentences.
 func maskKnownCLISentences(jsonText string) string {
-	for pattern, form := range map[string]string{
-		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + prosePlaceholder,
-		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
-		`(The input schema is: (?:[^"\\]|\\[^n])*\\n)(?:[^"\\]|\\.)*"`:                                                                         "$1" + prosePlaceholder + `"`,
-		`(This tool's schema was not sent to the API [^.]*\.).*?((?:<|\\u003c)/tool_use_error)`:                                                "$1" + prosePlaceholder + "$2",
-		`(person never saw it\.).*?(\\n\\n|"$)`:                                                                                                "$1" + prosePlaceholder + "$2",
-		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                                                                                                    "${1}note$2" + prosePlaceholder,
-		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`:                                                                             "$1" + prosePlaceholder,
-		`("gitStatus":")[^"\\]*`:     "$1" + prosePlaceholder,
-		`"harnessSectionHash":"\w+"`: `"harnessSectionHash":"` + prosePlaceholder + `"`,
-	} {
+	for row := range strings.Lines(cliSentenceTable) {
+		pattern, form, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
 		jsonText = regexp.MustCompile(pattern).ReplaceAllString(jsonText, form)
 	}
 	return jsonText
