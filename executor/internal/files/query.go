@@ -2,6 +2,7 @@ package files
 
 import (
 	"cmp"
+	_ "embed" // for file_types.txt
 	"os"
 	"path"
 	"path/filepath"
@@ -111,29 +112,17 @@ func matchIgnoreStyleGlob(pattern, rel string) bool {
 	return ok && err == nil
 }
 
+// fileTypeTable has rows of names of a ripgrep file type and its globs.
+//
+//go:embed file_types.txt
+var fileTypeTable string
+
 // fileTypeGlobs returns the globs of a ripgrep file type; nil means unknown.
 func fileTypeGlobs(name string) []string {
-	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
-		return []string{"*." + name}
-	}
-	for _, kind := range [...][2]string{
-		{"js", "*.js *.jsx *.mjs *.cjs *.vue"},
-		{"ts typescript", "*.ts *.tsx *.mts *.cts"},
-		{"py python", "*.py *.pyi"},
-		{"rust", "*.rs"},
-		{"c", "*.c *.h"},
-		{"cpp", "*.cpp *.cc *.cxx *.hpp *.hh *.hxx *.h *.inl"},
-		{"md markdown", "*.md *.markdown *.mdx"},
-		{"yaml", "*.yaml *.yml"},
-		{"html", "*.html *.htm"},
-		{"xml", "*.xml *.xsd *.xsl *.svg"},
-		{"sh", "*.sh *.bash *.zsh .bashrc .profile .zshrc"},
-		{"ruby", "*.rb *.gemspec Gemfile Rakefile"},
-		{"kotlin", "*.kt *.kts"},
-		{"csharp cs", "*.cs"},
-	} {
-		if slices.Contains(strings.Fields(kind[0]), name) {
-			return strings.Fields(kind[1])
+	for row := range strings.Lines(fileTypeTable) {
+		names, globs, _ := strings.Cut(row, "\t")
+		if slices.Contains(strings.Fields(names), name) {
+			return strings.Fields(globs)
 		}
 	}
 	return nil
