@@ -28,10 +28,12 @@ type ModelFacts struct {
 	ReadsBeforeChange bool // true if the model must read a file before it changes it (observed with 2.1.330)
 	// RemindedOfSilence is true if the CLI reminds the model after several replies without text (observed with 2.1.330).
 	RemindedOfSilence bool
-	DefaultEffort     string // the level without a setting; empty means the model has no effort levels
-	HasUltracode      bool   // true if the mode ultracode is available
-	KnowledgeCutoff   string // a month; empty means unknown
-	Context           ContextFacts
+	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents (observed with 2.1.330).
+	TextAfterToolBlocks, NoConcurrencyNote bool
+	DefaultEffort                          string // the level without a setting; empty means the model has no effort levels
+	HasUltracode                           bool   // true if the mode ultracode is available
+	KnowledgeCutoff                        string // a month; empty means unknown
+	Context                                ContextFacts
 }
 
 // ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).

@@ -226,7 +226,10 @@ func (k keptWorktree) resultLines() string {
 
 func (w *agentRun) releaseWorktreeAndRecordIfKept(ctx context.Context) {
 	if w.worktreeDir != "" {
-		w.worktree.Path, w.worktree.Branch = w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
+		path, branch := w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
+		w.agents.mu.Lock()
+		defer w.agents.mu.Unlock()
+		w.worktree = keptWorktree{path, branch}
 	}
 }
 

@@ -119,6 +119,7 @@ type RequestingAgent struct {
 	ModelName    string // full name
 	IsForked     bool   // the agent runs a skill
 	InBackground bool
+	Launch       protocol.AgentLaunch
 }
 
 // RequestingAgent returns the agent with this id. An empty id means the main conversation, for which it returns the zero value.
@@ -127,7 +128,11 @@ func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	defer a.mu.Unlock()
 	for _, w := range a.runs {
 		if w.task.ID == agentIDOrEmpty {
-			return RequestingAgent{w.definition, w.model, w.skillName != "", w.task.Background}
+			launch := protocol.AgentLaunch{Name: w.input.Name, Model: w.input.Model, InBackground: w.task.Background, OfSkill: w.skillName != "", WorktreePath: w.worktreeDir}
+			if !w.isRunning {
+				launch.WorktreePath = w.worktree.Path
+			}
+			return RequestingAgent{w.definition, w.model, w.skillName != "", w.task.Background, launch}
 		}
 	}
 	return RequestingAgent{}

@@ -192,3 +192,10 @@ func (*RawTranscriptOnlyLine) event()       {}
 func (*HiddenEvent) event()                 {}
 func (*VerbatimOutput) event()              {}
 func (*AgentUsage) event()                  {}
+
+// AgentLaunch describes how an agent was started.
+type AgentLaunch struct {
+	Name, Model                  string // as in the call; empty means that the call has none
+	InBackground, OfSkill        bool
+	WorktreePath, WorktreeBranch string // the agent's worktree; empty means that it has none, or that it was removed
+}

@@ -9,14 +9,27 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// agentMeta is the content of an agent's .meta.json.
 type agentMeta struct {
-	AgentType   string `json:"agentType"`
-	IsBuiltIn   bool   `json:"isBuiltIn"`
-	Description string `json:"description"`
-	ToolUseID   string `json:"toolUseId"`
-	SpawnDepth  int    `json:"spawnDepth"`
-	Finished    bool   `json:"finished"`
-	Parent      string `json:"parentAgentId,omitempty"`
+	AgentType              string `json:"agentType"`
+	IsBuiltIn              *bool  `json:"isBuiltIn,omitempty"`
+	WorktreePath           string `json:"worktreePath,omitempty"`
+	SpawnedWithWorktree    bool   `json:"spawnedWithWorktree,omitempty"`
+	WorktreeBranch         string `json:"worktreeBranch,omitempty"`
+	LaunchedWithDefaults   bool   `json:"launchedWithDefaults,omitempty"` // in the background, and the call names no model
+	Description            string `json:"description,omitempty"`
+	Name                   string `json:"name,omitempty"`
+	ToolUseID              string `json:"toolUseId,omitempty"`
+	Parent                 string `json:"parentAgentId,omitempty"`
+	SpawnDepth             int    `json:"spawnDepth,omitempty"`
+	RequestShape           string `json:"requestShape"`
+	NonInteractive         bool   `json:"requestNonInteractive"`
+	Model                  string `json:"model,omitempty"`
+	SessionModel           string `json:"pickedEffortModel,omitempty"`
+	Finished               bool   `json:"finished,omitempty"`
+	WorktreeCleanlyRemoved bool   `json:"worktreeCleanlyRemoved,omitempty"`
+
+	isOfSkill, isWritten, hasEnded bool
 }
 
 // attribution tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
@@ -95,23 +108,41 @@ func eventAgentID(parentToolUseID *string, agentID string) string {
 }
 
 func newAgentMeta(kind, description, toolUseID string) agentMeta {
-	a := agentMeta{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
-	switch kind {
-	case "claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup":
-		a.IsBuiltIn = true
-	}
-	return a
+	builtIn := slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, kind)
+	return agentMeta{AgentType: kind, IsBuiltIn: &builtIn, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 }
 
 // write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
 func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
 	if a.metaByAgentID[id] == nil {
 		a.metaByAgentID[id] = &meta
+	}
+	if meta := a.metaByAgentID[id]; !meta.isWritten {
+		meta.isWritten = true
+		now := a.attachments.currentSessionContextOf(id)
+		meta.setLaunch(now.Launch, now.Model)
+		meta.SessionModel, meta.NonInteractive = a.attachments.currentSessionContextOf("").Model, !a.conversation.options.Machine.IsTerminal
 		if err := a.writeMetaFile(id); err != nil {
 			return err
 		}
 	}
 	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), lines...)
+}
+
+// setLaunch sets how the agent was started. model is its full name.
+func (m *agentMeta) setLaunch(launch protocol.AgentLaunch, model string) {
+	m.Name, m.Model, m.RequestShape, m.isOfSkill = launch.Name, cmp.Or(launch.Model, model), "foreground", launch.OfSkill
+	m.WorktreePath, m.WorktreeBranch, m.SpawnedWithWorktree = launch.WorktreePath, launch.WorktreeBranch, launch.WorktreePath != ""
+	if launch.InBackground {
+		m.RequestShape, m.LaunchedWithDefaults = "background", launch.Model == "" && !m.SpawnedWithWorktree
+	}
+	if !m.isOfSkill {
+		return
+	}
+	if m.Model, m.Description, m.Finished = model, "", false; m.ToolUseID == "" { // the user has typed the skill
+		m.SpawnDepth = 0
+	}
+	m.ToolUseID = ""
 }
 
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
@@ -132,7 +163,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 		}
 	}
 	now := a.attachments.currentSessionContextOf(id)
-	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Deferred: now.Deferred}, false)...)
+	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Model: now.Model, Deferred: now.Deferred}, false)...)
 	lines = append(lines, a.attachments.environmentAttachments(id, now)...)
 	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Skills: now.Skills}, false)...)
 	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(lines, a.attachments.contextDateAndGitAttributionLines(id)...)...)
@@ -144,8 +175,11 @@ func (a *agentTranscripts) writeMetaFile(id string) error {
 	if err != nil {
 		return err
 	}
-	path := a.conversation.agentTranscriptPath(id)
-	if err := a.conversation.writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
+	path, writer := a.conversation.agentTranscriptPath(id), &a.conversation.writer
+	if a.conversation.options.NoPersist {
+		writer = &transcriptWriter{} // --no-session-persistence does not prevent this file
+	}
+	if err := writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
 	if a.conversation.writer.lineObserver == nil || a.conversation.writer.isDisabled {
@@ -162,30 +196,39 @@ func (a *agentTranscripts) writeMetaFile(id string) error {
 	return nil
 }
 
-func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
+func (a *agentTranscripts) recordAgentStart(ev *protocol.System) {
 	depth, isAgent := ev.FieldValue("spawn_depth").(int)
 	if !isAgent {
-		return nil // the task is not an agent
+		return // the task is not an agent
 	}
 	id := ev.Text("task_id")
+	if again := a.metaByAgentID[id]; again != nil {
+		again.hasEnded = false
+		return
+	}
 	meta := newAgentMeta(ev.Text("subagent_type"), ev.Text("description"), ev.Text("tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, ev.Text("parent_task_id")
 	a.metaByAgentID[id] = &meta
-	return a.writeMetaFile(id)
 }
 
 func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.System) error {
 	id := taskEnd.Text("task_id")
-	if meta := a.metaByAgentID[id]; meta != nil && !meta.Finished {
-		meta.Finished = true
-		return a.writeMetaFile(id)
+	meta := a.metaByAgentID[id]
+	if meta == nil || meta.hasEnded {
+		return nil
 	}
-	return nil
+	if meta.hasEnded = true; meta.isOfSkill || taskEnd.Text("status") == "stopped" {
+		return nil
+	}
+	if meta.Finished = true; meta.SpawnedWithWorktree && a.attachments.currentSessionContextOf(id).Launch.WorktreePath == "" {
+		meta.IsBuiltIn, meta.WorktreePath, meta.WorktreeBranch, meta.SpawnedWithWorktree, meta.WorktreeCleanlyRemoved = nil, "", "", false, true
+	}
+	return a.writeMetaFile(id)
 }
 
 func (a *agentTranscripts) countRunningAgents() (n int) {
 	for _, meta := range a.metaByAgentID {
-		if !meta.Finished {
+		if !meta.hasEnded {
 			n++
 		}
 	}

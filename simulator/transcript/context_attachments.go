@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -96,7 +97,9 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, FailedServers: now.FailedServers, ServersToLogInTo: now.ServersToLogInTo, Agents: now.Agents, ServerInstructions: now.ServerInstructions}, true)...)
+		withoutSkills := now
+		withoutSkills.Skills = nil
+		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", withoutSkills, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeStartLines("", now)...)
 		l.autoMode = now.autoMode()
@@ -290,7 +293,7 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 	if now.Agents != nil {
 		names, texts := namesAndTexts(now.Agents)
 		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a Listing) bool { return !a.BuiltIn }))
-		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", true)
+		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", !claudecode.FactsOfModel(now.Model).NoConcurrencyNote)
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
 	if now.Deferred != nil {
@@ -348,6 +351,9 @@ func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID strin
 			tools = tools.with("needsAuthMcpServers", append([]string{}, now.ServersToLogInTo...))
 		}
 		tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
+	}
+	if claudecode.FactsOfModel(now.Model).TextAfterToolBlocks {
+		tools = tools.with("textAfterToolBlocks", true)
 	}
 	text := "Tools that ToolSearch loads:\n" + strings.Join(added, "\n")
 	if len(removed) > 0 {

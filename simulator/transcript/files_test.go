@@ -212,7 +212,7 @@ func TestSubagent(t *testing.T) {
 	if err := json.Unmarshal(data, &meta); err != nil {
 		t.Fatal(err)
 	}
-	wantMeta := line{"agentType": "Explore", "isBuiltIn": true, "description": "look", "toolUseId": parent, "spawnDepth": 1.0, "finished": true}
+	wantMeta := line{"agentType": "Explore", "isBuiltIn": true, "description": "look", "toolUseId": parent, "spawnDepth": 1.0, "requestShape": "foreground", "requestNonInteractive": true, "finished": true}
 	if diff := cmp.Diff(wantMeta, meta); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}

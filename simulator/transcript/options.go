@@ -137,8 +137,9 @@ type SessionContext struct {
 	ServersToLogInTo   []string
 	ServerInstructions []Listing
 	Instructions       []InstructionFile
-	Instructed         string // the text of Instructions for the model
-	OutputStyle        string // empty means the default
+	Instructed         string               // the text of Instructions for the model
+	OutputStyle        string               // empty means the default
+	Launch             protocol.AgentLaunch // zero for the main conversation
 	StyleInstructions  string
 }
 

@@ -290,7 +290,7 @@ func (l *modelRequestLog) listingsWithFirstResults(agentID string) []any {
 	}
 	c.listsAgents = true
 	now := l.attachments.currentSessionContextOf(agentID)
-	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Agents: now.Agents}, false), l.attachments.autoModeStartLines(agentID, now)...)
+	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Model: now.Model, Agents: now.Agents}, false), l.attachments.autoModeStartLines(agentID, now)...)
 }
 
 // markSentAndReturnBlobLines returns the lines for the messages that no other line contains.

@@ -127,7 +127,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "compact_boundary":
 		return r.recordCompactionBoundary(ev)
 	case "task_started":
-		return r.agents.recordAgentStart(ev)
+		r.agents.recordAgentStart(ev)
 	case "task_notification":
 		id := ev.Text("task_id")
 		err := r.writePromptAndToolsSnapshotOnce(id)

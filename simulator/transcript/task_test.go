@@ -55,12 +55,12 @@ func TestNestedSubagent(t *testing.T) {
 		}
 		return string(data)
 	}
-	const want = `{"agentType":"mine","isBuiltIn":false,"description":"inner","toolUseId":"toolu_1","spawnDepth":2,"finished":false,"parentAgentId":"a1"}`
+	const want = `{"agentType":"mine","isBuiltIn":false,"description":"inner","toolUseId":"toolu_1","parentAgentId":"a1","spawnDepth":2,"requestShape":"foreground","requestNonInteractive":true}`
 	if diff := cmp.Diff(want, meta()); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
 	record(t, s, &protocol.System{Subtype: "task_notification", Fields: newFields("task_id", "a2")})
-	if diff := cmp.Diff(strings.Replace(want, `"finished":false`, `"finished":true`, 1), meta()); diff != "" {
+	if diff := cmp.Diff(strings.TrimSuffix(want, "}")+`,"finished":true}`, meta()); diff != "" {
 		t.Errorf("meta at the end (-want +got):\n%s", diff)
 	}
 	lines := readLines(t, filepath.Join(dir, "agent-a2.jsonl"))

@@ -151,6 +151,10 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.PreferBashPromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
+	if now.Launch = requester.Launch; now.Launch.WorktreePath != "" {
+		a, _ := s.tools.worktreeAgents.find(agentID)
+		now.Launch.WorktreeBranch = a.tree.Branch
+	}
 	now.FailedServers, now.ServersToLogInTo = s.tools.servers.failedServersAndServersToLogInTo()
 	now.ServerInstructions = s.tools.servers.instructions()
 	now.Instructed = instructionText(s.plan.Customization.InstructionFiles)
@@ -215,6 +219,9 @@ func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgen
 // builtinToolsOfferedTo returns the names of the built-in tools that the main conversation or an agent can call.
 func (s *sessionContext) builtinToolsOfferedTo(r agent.RequestingAgent) []string {
 	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.hasResources())
+	if r.Name == "" {
+		names = s.tools.inventory.initEventBuiltinTools(s.tools.servers.hasResources())
+	}
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
 	}

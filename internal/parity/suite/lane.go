@@ -222,7 +222,7 @@ func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" && !strings.HasSuffix(path, ".meta.json") {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
