@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -115,8 +115,7 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 }
 
 func (s *Server) attemptClaimsSharedByServers(namespace string) *gate.ExclusiveNameClaimsOfProcesses {
-	sum := sha256.Sum256([]byte(namespace))
-	return &gate.ExclusiveNameClaimsOfProcesses{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
+	return &gate.ExclusiveNameClaimsOfProcesses{Dir: filepath.Join(s.State, "attempts", fmt.Sprintf("%.16x", sha256.Sum256([]byte(namespace))))}
 }
 
 func (s *Server) resetNamespace(name string) error {

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -193,8 +192,7 @@ func FormatSectionWithBodyDigest(title, body string) string {
 
 // digestOfTrimmedText returns a digest of a text, without surrounding blank lines.
 func digestOfTrimmedText(text string) string {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
-	return hex.EncodeToString(sum[:6])
+	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(strings.TrimSpace(text))))
 }
 
 // sectionWithBodyDigest is a section of a text. The title line contains the digest that the body had at the time of the import.

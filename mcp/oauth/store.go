@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,8 +78,7 @@ func (s Server) credentialsEntryKey() string {
 	if err != nil {
 		panic(err) // strings can always be encoded
 	}
-	sum := sha256.Sum256(identity)
-	return s.Name + "|" + hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("%s|%.8x", s.Name, sha256.Sum256(identity))
 }
 
 // lockFile prevents other processes from changing the file until unlock is called.

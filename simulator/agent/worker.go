@@ -51,8 +51,7 @@ func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID
 
 // taskIDDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
 func (w *agentRun) taskIDDigest() string {
-	sum := sha256.Sum256([]byte("subagent:" + w.task.ID)) // observed with 2.1.330
-	return fmt.Sprintf("%.3x", sum)
+	return fmt.Sprintf("%.3x", sha256.Sum256([]byte("subagent:"+w.task.ID))) // observed with 2.1.330
 }
 
 func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {

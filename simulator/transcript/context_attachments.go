@@ -3,7 +3,7 @@ package transcript
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -303,8 +303,7 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 		names, texts := namesAndTexts(now.Skills)
 		content, digests := strings.Join(texts, "\n"), []string(nil)
 		for _, text := range texts {
-			sum := sha256.Sum256([]byte(text))
-			digests = append(digests, hex.EncodeToString(sum[:8]))
+			digests = append(digests, fmt.Sprintf("%.8x", sha256.Sum256([]byte(text))))
 		}
 		isInitial := agentID != "" || l.listedSkills == nil || slices.Contains(l.listedSkills, names[0])
 		if agentID == "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,8 +205,7 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 }
 
 func hexSHA256OfKindAndText(kind, text string) string {
-	sum := sha256.Sum256([]byte(kind + "\n" + text))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(kind+"\n"+text)))
 }
 
 // connectionErrorCode returns the name of the system error in a message, such as ECONNREFUSED in "(ECONNREFUSED)".

@@ -16,8 +16,7 @@ type copyStore struct {
 }
 
 func backupName(path string, version int) string {
-	sum := sha256.Sum256([]byte(path))
-	return fmt.Sprintf("%.8x@v%d", sum, version)
+	return fmt.Sprintf("%.8x@v%d", sha256.Sum256([]byte(path)), version)
 }
 
 func (s *copyStore) switchDirAndCopyOldFiles(dir string) error {

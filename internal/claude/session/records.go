@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -371,8 +370,7 @@ func startTelemetryIfEnabled(ctx context.Context, plan launch.Plan, t *transcrip
 	if !plan.Records.Telemetry.IsEnabled() {
 		return nil
 	}
-	user := sha256.Sum256([]byte("user of " + plan.State))
-	machine := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
+	machine := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: fmt.Sprintf("%x", sha256.Sum256([]byte("user of "+plan.State)))}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // only on Linux; elsewhere the value is omitted
 		machine.Release = strings.TrimSpace(string(release))
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -56,8 +55,7 @@ func variablesOfHooksAndCommands(plan launch.Plan, sessionID, transcriptPath str
 		environ = append(environ, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionDirBelowTaskTemp(plan, transcriptPath, sessionID), "started"))
 	}
 	if socket := RealCLIMessagingSocketPath(plan); socket != "" {
-		token := sha256.Sum256([]byte(sessionID))
-		environ = append(environ, "CLAUDE_CODE_MESSAGING_SOCKET="+socket, "CLAUDE_CODE_MESSAGING_TOKEN="+hex.EncodeToString(token[:16]))
+		environ = append(environ, "CLAUDE_CODE_MESSAGING_SOCKET="+socket, fmt.Sprintf("CLAUDE_CODE_MESSAGING_TOKEN=%.16x", sha256.Sum256([]byte(sessionID))))
 	}
 	return environ
 }

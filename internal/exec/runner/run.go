@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -39,8 +38,8 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 	names := make(chan []string, 1)
 	go func() { names <- NamesOfLinksToRealCLI(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
 	var canary [12]byte
-	_, _ = rand.Read(canary[:])                                                       // never fails
-	r.apiKey, r.realNames = "claudeless-canary-"+hex.EncodeToString(canary[:]), names // a key that is valid nowhere, and recognizable in any output
+	_, _ = rand.Read(canary[:])                                                // never fails
+	r.apiKey, r.realNames = fmt.Sprintf("claudeless-canary-%x", canary), names // a key that is valid nowhere, and recognizable in any output
 	var err error
 	if r.ownedTempDir, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("creating the directory of the run: %w", err)
