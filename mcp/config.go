@@ -48,9 +48,8 @@ type ServerConfig struct {
 	ShutdownGrace  time.Duration // limit for each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
-	// AutoReconnect is true if a lost server is reconnected in the background; nil means true only for http and sse.
-	AutoReconnect *bool
-	Disabled      bool // configured but switched off
+	AutoReconnect  *bool         // true if a lost server is reconnected in the background; nil means true only for http and sse
+	Disabled       bool          // configured but switched off
 	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded.
 	IsLiteral bool
 	LacksArgs bool // the host configured the server without args, so it cannot start, as in the real CLI

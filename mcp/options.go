@@ -32,19 +32,17 @@ type Options struct {
 	Servers       []ServerConfig // in config order
 	ClientVersion string         // clientInfo.version
 	// Environ is the environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables.
-	Environ []string
-	CWD     string   // the working directory of the servers, and the default root
-	Roots   []string // absolute paths for roots/list; empty means CWD
-	// ConnectTimeout bounds one attempt to connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
-	ConnectTimeout time.Duration
+	Environ        []string
+	CWD            string        // the working directory of the servers, and the default root
+	Roots          []string      // absolute paths for roots/list; empty means CWD
+	ConnectTimeout time.Duration // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
 	ToolTimeout    time.Duration // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
 	Batch          Batch         // how many servers connect at once
 	Pauses         Pauses        // pauses between attempts
 	SessionID      string        // CLAUDE_CODE_SESSION_ID in the environment of the servers
 	// Debug receives a line per message or warning, without values of headers and environment variables; nil means off.
-	Debug io.Writer
-	// Negotiation is the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
-	Negotiation     Negotiation
+	Debug           io.Writer
+	Negotiation     Negotiation // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
 	Listing         Listing
 	OptionalSchemas bool // accepts tools without an input schema, unlike the real CLI
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
@@ -57,8 +55,7 @@ type Options struct {
 	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means that the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
-	// Elicit handles elicitation/create; nil means every request is cancelled.
-	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
+	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer // handles elicitation/create; nil means every request is cancelled
 	// Files stores binary content and results that are too long. nil means that nothing is stored; long results then
 	// stay unchanged, unless MaxOutputTokens is set.
 	Files Files
@@ -202,8 +199,7 @@ type NotificationRecord struct {
 	// Level and Logger belong to log messages; Level is empty for progress.
 	Level  string `json:"level,omitempty"`
 	Logger string `json:"logger,omitempty"`
-	// Text is the message of the progress, or the data of the log message: JSON unless it is a string.
-	Text string `json:"text,omitempty"`
+	Text   string `json:"text,omitempty"` // the message of the progress, or the data of the log message: JSON unless it is a string
 }
 
 // canonicalJSONContentID returns the content id of a JSON value or of other bytes; "" for no bytes.

@@ -87,18 +87,16 @@ type ServerStatus struct {
 	Instructions    string
 	// Error tells why the server is not connected; empty means no error. If a process has exited, Error contains its
 	// exit status and its last line on stderr.
-	Error     string
-	WireError string // the text of the real CLI for this error, such as "Connection closed"
-	// WireErrorCode is the code of the real CLI for this error, such as "CONNECTION_CLOSED" or "HTTP 405"; empty means none.
-	WireErrorCode string
-	// ToolsError tells why a connected server did not list its tools, in the words of the real CLI; empty means no error.
-	ToolsError string
-	PID        int // process id of a stdio server; 0 means not running
-	Attempt    int // number of the attempt to reconnect, from 1
-	Tools      []protocol.Tool
-	RawTools   []json.RawMessage // definitions as the server sent them, in the order of Tools
-	Prompts    []Prompt
-	Warnings   []string // defects of a server that is still used: omitted tools, repeated cursors, output that is not JSON
+	Error         string
+	WireError     string // the text of the real CLI for this error, such as "Connection closed"
+	WireErrorCode string // the code of the real CLI for this error, such as "CONNECTION_CLOSED" or "HTTP 405"; empty means none
+	ToolsError    string // tells why a connected server did not list its tools, in the words of the real CLI; empty means no error
+	PID           int    // process id of a stdio server; 0 means not running
+	Attempt       int    // number of the attempt to reconnect, from 1
+	Tools         []protocol.Tool
+	RawTools      []json.RawMessage // definitions as the server sent them, in the order of Tools
+	Prompts       []Prompt
+	Warnings      []string // defects of a server that is still used: omitted tools, repeated cursors, output that is not JSON
 }
 
 // server is a configured server. Only its connectionLoop changes its state. Others send it state changes and read the status.

@@ -102,9 +102,8 @@ type Reply struct {
 	Failure *Failure
 	// Gate is the name of the gate at which the session waits before the message. After is the name of another step's
 	// gate; the session waits until that gate is released, too. Empty means no gate.
-	Gate, After string
-	// Fault is the fault that the program's output has from this message on; empty means none.
-	Fault            string
+	Gate, After      string
+	Fault            string          // Fault is the fault that the program's output has from this message on; empty means none.
 	Frames           []Frame         // Frames are written before the message, with templates evaluated.
 	StructuredOutput json.RawMessage // StructuredOutput is the scripted answer to a JSON schema; nil means none.
 	Stream           *Stream         // pace of this message; nil means the pace of the scenario

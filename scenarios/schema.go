@@ -310,15 +310,11 @@ type Chunk struct {
 // written to stdout, and only with `--output-format stream-json`.
 type Frame struct {
 	// JSON is an event: an object with a `type`. If `uuid` or `session_id` is missing, it is added.
-	JSON json.RawMessage `toml:"json"`
-	// Line is text that is written unchanged, even if it is not JSON.
-	Line string `toml:"line"`
-	// Times is how often the text of `line` is written, all in one line. Default 1.
-	Times int `toml:"times" min:"1"`
-	// Cut omits the newline after `line`.
-	Cut bool `toml:"cut"`
-	// Stderr is text for stderr, including its newlines.
-	Stderr string `toml:"stderr"`
+	JSON   json.RawMessage `toml:"json"`
+	Line   string          `toml:"line"`          // Line is text that is written unchanged, even if it is not JSON.
+	Times  int             `toml:"times" min:"1"` // Times is how often the text of `line` is written, all in one line. Default 1.
+	Cut    bool            `toml:"cut"`           // Cut omits the newline after `line`.
+	Stderr string          `toml:"stderr"`        // Stderr is text for stderr, including its newlines.
 }
 
 type compiledScenario struct {

@@ -47,18 +47,14 @@ type Elicitation struct {
 
 // Sampling answers a sampling request of an MCP server with `text` or `error`. If no entry matches a request, the request is refused.
 type Sampling struct {
-	// Server restricts the answer to one server, by its name in the configuration.
-	Server string `toml:"server"`
+	Server string `toml:"server"` // Server restricts the answer to one server, by its name in the configuration.
 	// Pattern matches the text of the request's last message. Default: every text.
 	Pattern *Pattern `toml:"pattern"`
 	// Text is the answer of the model; templates see the message as `prompt`.
-	Text string `toml:"text"`
-	// Model is the model name in the answer; default the model of the run.
-	Model string `toml:"model"`
-	// StopReason is the stop reason of the answer.
-	StopReason string `toml:"stop_reason" default:"endTurn"`
-	// Error refuses the request with this text, as a user would.
-	Error string `toml:"error"`
+	Text       string `toml:"text"`
+	Model      string `toml:"model"`                         // Model is the model name in the answer; default the model of the run.
+	StopReason string `toml:"stop_reason" default:"endTurn"` // StopReason is the stop reason of the answer.
+	Error      string `toml:"error"`                         // Error refuses the request with this text, as a user would.
 
 	compiledRule
 }

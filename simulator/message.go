@@ -47,15 +47,14 @@ type messageHead struct {
 }
 
 type preparedCall struct {
-	toolUse          protocol.ToolUse // the call; its Name is the tool that runs
-	tool             protocol.Tool    // zero if the tool is unknown
-	assistantEventID string           // uuid of the assistant event
-	writtenName      string           // tool name that the model wrote, if another tool runs
-	// readOnly means that the call may run in parallel even if its tool is not read-only.
-	readOnly    bool
-	refusal     *executor.Result           // result that replaces the run; nil means the call may run
-	earlyResult *executedCall              // the result that was emitted while the message was streamed; nil means none
-	started     *callStartedWhileStreaming // set if the call has been running since its message was streamed; otherwise nil
+	toolUse          protocol.ToolUse           // the call; its Name is the tool that runs
+	tool             protocol.Tool              // zero if the tool is unknown
+	assistantEventID string                     // uuid of the assistant event
+	writtenName      string                     // tool name that the model wrote, if another tool runs
+	readOnly         bool                       // means that the call may run in parallel even if its tool is not read-only
+	refusal          *executor.Result           // result that replaces the run; nil means the call may run
+	earlyResult      *executedCall              // the result that was emitted while the message was streamed; nil means none
+	started          *callStartedWhileStreaming // set if the call has been running since its message was streamed; otherwise nil
 }
 
 // emitBlocks emits a message block by block, as the real CLI does: each assistant event precedes its content_block_stop.

@@ -58,24 +58,20 @@ type Options struct {
 // Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
 // retries do not wait.
 type Limits struct {
-	MaxTurns  int     // maximum number of rounds per prompt; 0 means no limit, a negative value means 1
-	BudgetUSD float64 // maximum cost of the session; 0 means no limit
-	Retries   int     // retries of failed requests; 0 means 10, a negative value none
-	// RetryScale multiplies the waits between retries; 0 means no waits.
-	RetryScale float64
-	// FallbackModels are asked in order when a model is overloaded or not available.
-	FallbackModels []string
-	MaxStopBlocks  int // consecutive blocks by Stop hooks; 0 means 8
-	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
+	MaxTurns       int      // maximum number of rounds per prompt; 0 means no limit, a negative value means 1
+	BudgetUSD      float64  // maximum cost of the session; 0 means no limit
+	Retries        int      // retries of failed requests; 0 means 10, a negative value none
+	RetryScale     float64  // multiplies the waits between retries; 0 means no waits
+	FallbackModels []string // asked in order when a model is overloaded or not available
+	MaxStopBlocks  int      // consecutive blocks by Stop hooks; 0 means 8
+	SchemaAttempts int      // invalid structured outputs before the turn fails; 0 means 5
 	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own limit. The
 	// conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do not fit are refused.
-	ContextWindow      int
-	DisableAutoCompact bool
-	// DisableCompactCommand makes the slash command /compact unknown.
-	DisableCompactCommand bool
-	// GatewayHost is the host of an API gateway; empty means the vendor's API.
-	GatewayHost string
-	IsSandbox   bool // IS_SANDBOX is set: after an overload, requests are retried as often as after other failures
+	ContextWindow         int
+	DisableAutoCompact    bool
+	DisableCompactCommand bool   // makes the slash command /compact unknown
+	GatewayHost           string // the host of an API gateway; empty means the vendor's API
+	IsSandbox             bool   // IS_SANDBOX is set: after an overload, requests are retried as often as after other failures
 	// DescribesJSON makes a response with invalid JSON fail with the same message as other malformed responses.
 	// Otherwise the message is the parse error.
 	DescribesJSON bool
@@ -125,21 +121,19 @@ type MainOptions struct {
 
 // SessionStart specifies how the session began. The zero value is a new session.
 type SessionStart struct {
-	Resumed bool
-	Forked  bool   // resumed with a new session id
-	Setup   string // trigger of the Setup hooks; empty means none
-	Agent   string // the agent that the session runs as; empty means none
-	Title   string // title of the session at its start; may be empty
-	// CustomizationsDisabled makes hosts with a screen show that customizations are off (--bare, --safe-mode).
-	CustomizationsDisabled bool
+	Resumed                bool
+	Forked                 bool                    // resumed with a new session id
+	Setup                  string                  // trigger of the Setup hooks; empty means none
+	Agent                  string                  // the agent that the session runs as; empty means none
+	Title                  string                  // title of the session at its start; may be empty
+	CustomizationsDisabled bool                    // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
 	PreviousReply          *protocol.PreviousReply // the last reply of a resumed conversation; nil if there was none
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
 	// UnansweredPrompts are the last prompts of a resumed conversation that have no reply; the first request contains them.
 	UnansweredPrompts []string
-	HookTexts         []string // the texts of SessionStart hooks in the resumed conversation
-	// Instructions are the instruction files that were read; InstructionsLoaded hooks receive them.
-	Instructions []protocol.InstructionsLoadedHook
+	HookTexts         []string                          // the texts of SessionStart hooks in the resumed conversation
+	Instructions      []protocol.InstructionsLoadedHook // the instruction files that were read; InstructionsLoaded hooks receive them
 }
 
 // Transcript stores the events of a session. Its first error becomes a warning and does not fail the run.

@@ -21,13 +21,11 @@ type ModelFacts struct {
 	LongPromptFactor         float64
 	ContextWindow, MaxOutput int  // in tokens
 	IsKnown                  bool // false for models that the CLI warns about
-	// HasListPrice is true if the prices are from the price list of the model. The CLI assumes prices for other models.
-	HasListPrice      bool
-	EffortPerTurn     bool // true if the effort can change from turn to turn
-	HasTaskList       bool // true if the model is offered the tools of the task list
-	ReadsBeforeChange bool // true if the model must read a file before it changes it (observed with 2.1.330)
-	// RemindedOfSilence is true if the CLI reminds the model after several replies without text (observed with 2.1.330).
-	RemindedOfSilence bool
+	HasListPrice             bool // true if the prices are from the price list of the model; the CLI assumes prices for other models
+	EffortPerTurn            bool // true if the effort can change from turn to turn
+	HasTaskList              bool // true if the model is offered the tools of the task list
+	ReadsBeforeChange        bool // true if the model must read a file before it changes it (observed with 2.1.330)
+	RemindedOfSilence        bool // true if the CLI reminds the model after several replies without text (observed with 2.1.330)
 	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents (observed with 2.1.330).
 	TextAfterToolBlocks, NoConcurrencyNote bool
 	DefaultEffort                          string // the level without a setting; empty means the model has no effort levels

@@ -34,10 +34,8 @@ type Verdict struct {
 	Version     string       `json:"version"`
 	Status      Status       `json:"status"`
 	Differences []Difference `json:"differences"`
-	// Flaky are paths that differed at first, but no longer when the case was compared again.
-	Flaky []string `json:"flaky,omitempty"`
-	// Reasons explain why the case is not comparable.
-	Reasons []string `json:"why,omitempty"`
+	Flaky       []string     `json:"flaky,omitempty"` // paths that differed at first, but no longer when the case was compared again
+	Reasons     []string     `json:"why,omitempty"`   // explain why the case is not comparable
 	// File and Line are the position of the scenario.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`

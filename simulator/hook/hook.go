@@ -63,8 +63,7 @@ type Options struct {
 	NewID          func() string    // nil means ""
 	Now            func() time.Time // nil means that durations are 0
 	DefaultTimeout time.Duration    // limits hooks without their own timeout; 0 means 600 s
-	// ProgressEvery is the interval of frames with the output of a running command; 0 means 1 s, negative means never.
-	ProgressEvery time.Duration
+	ProgressEvery  time.Duration    // the interval of frames with the output of a running command; 0 means 1 s, negative means never
 }
 
 // Source is the "hooks" object of one settings file.

@@ -33,8 +33,7 @@ type Outcome struct {
 	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn is true if a hook answered continue:false. A tool call still runs after this answer, and shows its result.
-	StopTurn   bool
+	StopTurn   bool   // true if a hook answered continue:false; a tool call still runs after this answer, and shows its result
 	StopReason string // empty means none
 
 	Changes
@@ -55,14 +54,12 @@ type Changes struct {
 // Failures describes the hooks that gave no valid answer, and the effect on the call, the turn or the session.
 type Failures struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
-	Failed bool
-	// NotExecuted is the result of a call that must not run, because a PreToolUse hook gave no usable answer; empty means none.
-	NotExecuted string
+	Failed      bool
+	NotExecuted string // the result of a call that must not run, because a PreToolUse hook gave no usable answer; empty means none
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.
-	HostGone bool
-	// CrashError is the error that ends the session after an invalid answer to UserPromptSubmit; empty means none.
-	CrashError string
+	HostGone   bool
+	CrashError string // the error that ends the session after an invalid answer to UserPromptSubmit; empty means none
 }
 
 func mergeResults(c *eventRun, answers []hookResult) Outcome {

@@ -25,9 +25,8 @@ type PermissionOptions struct {
 	Ask           permission.Prompter // answers questions; nil means a question becomes a denial
 	Tools         CallPrechecker      // validates inputs that a prompter has changed; nil means no validation
 	Clock         simulator.Clock
-	ReportChanges bool // sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed
-	// Files stores permission updates permanently; nil means they last until the end of the session.
-	Files PermissionUpdateSaver
+	ReportChanges bool                  // sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed
+	Files         PermissionUpdateSaver // stores permission updates permanently; nil means they last until the end of the session
 }
 
 // PermissionUpdateSaver saves permission updates in the settings files of a session.

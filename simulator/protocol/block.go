@@ -111,11 +111,10 @@ const PluginHookOriginPrefix = "plugin:"
 
 // CallScript is the part of a scenario about one tool call.
 type CallScript struct {
-	Result  *string // canned result text; nil if the tool runs
-	IsError bool    // the canned result is an error
-	DelayMS int     // wait before the call runs
-	// Subagent scripts the agent of an Agent call. If it is nil, the scenario's rules answer the agent's prompt.
-	Subagent *SubagentScript
+	Result   *string         // canned result text; nil if the tool runs
+	IsError  bool            // the canned result is an error
+	DelayMS  int             // wait before the call runs
+	Subagent *SubagentScript // scripts the agent of an Agent call; if it is nil, the scenario's rules answer the agent's prompt
 }
 
 // SubagentScript is the part of a scenario about the sub-agent that one call starts.

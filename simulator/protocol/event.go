@@ -86,23 +86,22 @@ type MemoryPaths struct {
 
 // Assistant is the event for one content block of the model's message.
 type Assistant struct {
-	Type               string           `json:"type"` // "assistant"
-	Message            AssistantMessage `json:"message"`
-	ParentToolUseID    *string          `json:"parent_tool_use_id"`
-	LocalCommandSource string           `json:"local_command_source,omitempty"`
-	AgentID            string           `json:"agent_id,omitempty"`
-	SessionID          string           `json:"session_id"`
-	UUID               string           `json:"uuid"`
-	Timestamp          string           `json:"timestamp"`
-	Error              string           `json:"error,omitempty"`
-	RequestID          string           `json:"request_id,omitempty"`
-	IsAPIErrorMessage  bool             `json:"is_api_error_message,omitempty"`
-	APIErrorStatus     int              `json:"api_error_status,omitempty"` // HTTP status that hosts see; 0 for sub-agents
-	APIStatus          int              `json:"-"`                          // HTTP status for transcripts, also of sub-agents
-	APIErrorType       string           `json:"api_error_type,omitempty"`
-	APIError           string           `json:"api_error,omitempty"`
-	// APIErrorParams adds details to some errors: {"cut": "output_limit"}.
-	APIErrorParams     map[string]string `json:"api_error_params,omitempty"`
+	Type               string            `json:"type"` // "assistant"
+	Message            AssistantMessage  `json:"message"`
+	ParentToolUseID    *string           `json:"parent_tool_use_id"`
+	LocalCommandSource string            `json:"local_command_source,omitempty"`
+	AgentID            string            `json:"agent_id,omitempty"`
+	SessionID          string            `json:"session_id"`
+	UUID               string            `json:"uuid"`
+	Timestamp          string            `json:"timestamp"`
+	Error              string            `json:"error,omitempty"`
+	RequestID          string            `json:"request_id,omitempty"`
+	IsAPIErrorMessage  bool              `json:"is_api_error_message,omitempty"`
+	APIErrorStatus     int               `json:"api_error_status,omitempty"` // HTTP status that hosts see; 0 for sub-agents
+	APIStatus          int               `json:"-"`                          // HTTP status for transcripts, also of sub-agents
+	APIErrorType       string            `json:"api_error_type,omitempty"`
+	APIError           string            `json:"api_error,omitempty"`
+	APIErrorParams     map[string]string `json:"api_error_params,omitempty"` // adds details to some errors: {"cut": "output_limit"}
 	RefusedMessageID   string            `json:"refused_message_id,omitempty"`
 	Aborted            bool              `json:"aborted,omitempty"`
 	ThinkingDurationMS *int              `json:"thinking_duration_ms,omitempty"`
@@ -162,23 +161,22 @@ type ToolUseMeta struct {
 
 // User is a user event: a tool result, a replayed prompt or injected text.
 type User struct {
-	Type            string           `json:"type"` // "user"
-	Message         UserContent      `json:"message"`
-	ParentToolUseID *string          `json:"parent_tool_use_id"`
-	AgentID         string           `json:"agent_id,omitempty"`
-	SessionID       string           `json:"session_id"`
-	UUID            string           `json:"uuid"`
-	Timestamp       string           `json:"timestamp,omitempty"`
-	ToolUseResult   any              `json:"tool_use_result,omitempty"`
-	ToolResultMeta  []ToolResultMeta `json:"tool_result_meta,omitempty"`
-	IsReplay        *bool            `json:"isReplay,omitempty"`
-	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
-	// RefusedMessageID is the id of the refused reply that this text follows.
-	RefusedMessageID string          `json:"refused_message_id,omitempty"`
-	RefusalRetry     bool            `json:"refusal_retry,omitempty"` // the text requests another reply
-	SubagentType     string          `json:"subagent_type,omitempty"`
-	TaskDescription  string          `json:"task_description,omitempty"`
-	Origin           json.RawMessage `json:"origin,omitempty"` // origin of a replayed prompt
+	Type             string           `json:"type"` // "user"
+	Message          UserContent      `json:"message"`
+	ParentToolUseID  *string          `json:"parent_tool_use_id"`
+	AgentID          string           `json:"agent_id,omitempty"`
+	SessionID        string           `json:"session_id"`
+	UUID             string           `json:"uuid"`
+	Timestamp        string           `json:"timestamp,omitempty"`
+	ToolUseResult    any              `json:"tool_use_result,omitempty"`
+	ToolResultMeta   []ToolResultMeta `json:"tool_result_meta,omitempty"`
+	IsReplay         *bool            `json:"isReplay,omitempty"`
+	IsSynthetic      bool             `json:"isSynthetic,omitempty"`
+	RefusedMessageID string           `json:"refused_message_id,omitempty"` // the id of the refused reply that this text follows
+	RefusalRetry     bool             `json:"refusal_retry,omitempty"`      // the text requests another reply
+	SubagentType     string           `json:"subagent_type,omitempty"`
+	TaskDescription  string           `json:"task_description,omitempty"`
+	Origin           json.RawMessage  `json:"origin,omitempty"` // origin of a replayed prompt
 
 	// Tool is the tool that gave this result. MCP is the response of an MCP server. Both are for transcripts.
 	Tool string   `json:"-"`
@@ -187,9 +185,8 @@ type User struct {
 	Expansion *ExpandedCommand `json:"-"`
 	ToolUseID string           `json:"-"`
 	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].
-	Summary bool `json:"-"`
-	// Companion marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this.
-	Companion  bool    `json:"-"`
+	Summary    bool    `json:"-"`
+	Companion  bool    `json:"-"` // marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this
 	SourceUUID string  `json:"-"` // the uuid of the assistant event with the call that this result answers; for transcripts
 	StartHooks []Event `json:"-"` // records the hooks that ran before this first prompt of an agent; for transcripts
 }
@@ -324,10 +321,9 @@ type StreamEvent struct {
 	ThinkingDisplay string  `json:"thinking_display,omitempty"`
 	APIMessageID    string  `json:"api_message_id"`
 	// The uuids of the turn's prompts. Only the first message_start has them.
-	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
-	// OwedRows is present together with the uuids. In all observed cases it was empty.
-	OwedRows *[]string `json:"owed_rows,omitempty"`
+	UserMessageUUID  string    `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs []string  `json:"user_message_uuids,omitempty"`
+	OwedRows         *[]string `json:"owed_rows,omitempty"` // present together with the uuids; in all observed cases it was empty
 	// AbandonedBlocks is set only in the message_stop of an interrupted message.
 	AbandonedBlocks *InterruptedMessageBlocks `json:"abandoned_blocks,omitempty"`
 }

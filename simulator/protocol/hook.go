@@ -11,8 +11,7 @@ type HTTPHookLimits struct{ URLs, EnvVars []string }
 
 // HookCallbackMatcher registers callbacks of the host for an event (initialize.hooks).
 type HookCallbackMatcher struct {
-	// Matcher is compared with the event's subject; nil, "" and "*" match everything.
-	Matcher         *string  `json:"matcher,omitempty"`
+	Matcher         *string  `json:"matcher,omitempty"` // compared with the event's subject; nil, "" and "*" match everything
 	HookCallbackIDs []string `json:"hookCallbackIds"`
 	Timeout         float64  `json:"timeout,omitempty"`   // in seconds; 0 means the default
 	OnFailure       string   `json:"onFailure,omitempty"` // "continue" (default) or "block"

@@ -34,8 +34,7 @@ type UserMessage struct {
 	// waited.
 	Queued    []string
 	Assistant []HostAssistantMessage // messages that the host has added to the conversation before the prompt
-	// Preamble is a reminder that precedes a prompt about an ended task in the transcript; empty means none.
-	Preamble string
+	Preamble  string                 // a reminder that precedes a prompt about an ended task in the transcript; empty means none
 }
 
 // HostAssistantMessage is a message of the assistant that the host wrote. An empty UUID is replaced by a new one.

@@ -45,8 +45,7 @@ type PromptAccepted struct {
 	WithoutContext bool   // the model receives its context with the next prompt
 	// CommandFallback tells the model that no command has the name in the prompt; nil means that the prompt names no unknown command.
 	CommandFallback *AttachmentAdded
-	// Expansion is the command that the prompt calls, or the command whose text is the prompt; nil means none.
-	Expansion *ExpandedCommand
+	Expansion       *ExpandedCommand // the command that the prompt calls, or the command whose text is the prompt; nil means none
 }
 
 // HostCommandRan is a command that a host has run between two prompts. It belongs to the next prompt.

@@ -54,11 +54,10 @@ type CommandTextBlockCounts struct {
 // UserLine is a prompt, a tool result or injected text.
 type UserLine struct {
 	LineHead
-	Type    string      `json:"type"` // "user"
-	Message UserContent `json:"message"`
-	IsMeta  bool        `json:"isMeta,omitempty"`
-	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
-	Companion bool `json:"turnCompanion,omitempty"`
+	Type      string      `json:"type"` // "user"
+	Message   UserContent `json:"message"`
+	IsMeta    bool        `json:"isMeta,omitempty"`
+	Companion bool        `json:"turnCompanion,omitempty"` // marks a message that the CLI adds to a turn in addition to the prompt
 	// CommandBlocks is set if the text of a command or skill follows other text blocks in the line.
 	CommandBlocks *CommandTextBlockCounts `json:"commandTextBlocks,omitempty"`
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
@@ -342,8 +341,7 @@ type LineCompactMetadata struct {
 
 	Segment  *LinePreservedSegment  `json:"preservedSegment,omitempty"`
 	Messages *LinePreservedMessages `json:"preservedMessages,omitempty"`
-	// Running was observed as an empty object when a turn continued.
-	Running *struct{} `json:"runningTurnPrompt,omitempty"`
+	Running  *struct{}              `json:"runningTurnPrompt,omitempty"` // was observed as an empty object when a turn continued
 }
 
 // LinePreservedSegment is a [CompactionPreservedSegment] with the keys of transcripts.

@@ -48,9 +48,8 @@ type Options struct {
 	ManagedDir string
 	// GlobalFile is the path of .claude.json, which records trusted folders; empty means the file in StateDir.
 	GlobalFile string
-	ReadFile   func(path string) ([]byte, error) // reads a file; nil means [plainjson.ReadBounded]
-	// Glob lists the files that match a pattern, sorted; nil means filepath.Glob.
-	Glob func(pattern string) ([]string, error)
+	ReadFile   func(path string) ([]byte, error)      // reads a file; nil means [plainjson.ReadBounded]
+	Glob       func(pattern string) ([]string, error) // lists the files that match a pattern, sorted; nil means filepath.Glob
 }
 
 // Layer contains the settings of one source.
@@ -137,8 +136,7 @@ type Settings struct {
 	AvailableModels    []string // the models that may be used in addition to the default model; nil means all models
 	MemoryDir          string   // directory of memories; empty means the default
 	NoMemory           bool
-	// NoGitInstructions is true if requests say nothing about git: neither the state of the repository nor how commits end.
-	NoGitInstructions bool
+	NoGitInstructions  bool // true if requests say nothing about git: neither the state of the repository nor how commits end
 
 	HookLimits
 	AllowedServers, DeniedServers                 *ServerList

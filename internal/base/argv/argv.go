@@ -49,11 +49,10 @@ func (o *Option) Name() string {
 
 // Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
-	Operands []string // words that do not belong to an option, in order
-	// Options contains the values of each option that occurred, in order, by Name. A missing value is "".
-	Options      map[string][]string
-	Help         bool         // -h or --help occurred
-	VariadicWord VariadicWord // last plain word that a variadic option took as a value
+	Operands     []string            // words that do not belong to an option, in order
+	Options      map[string][]string // contains the values of each option that occurred, in order, by Name; a missing value is ""
+	Help         bool                // -h or --help occurred
+	VariadicWord VariadicWord        // last plain word that a variadic option took as a value
 }
 
 // VariadicWord is a plain word that an option with several values took, although the user may have meant it as an operand. Option

@@ -20,15 +20,12 @@ import (
 type Access struct {
 	// Token is required in each request, as a bearer token; "" means that no token is required. If CookieName is set, a
 	// browser may instead send it as ?token= once, and then in a cookie.
-	Token      string
-	CookieName string // name of the cookie that stores the token; empty means no cookie
-	// TokenHeader is another header that may contain the token, because some clients send a key there; empty means none.
-	TokenHeader string
-	// TokenCheckDelegated means that Guard does not check the token. The handler requires the token where it is needed.
-	TokenCheckDelegated bool
-	// OwnOriginOnly refuses pages of all other origins that are not in Origins, even of other servers on this machine.
-	OwnOriginOnly bool
-	Origins       []string // further origins whose pages are allowed, each as scheme://host:port; the port may be *
+	Token               string
+	CookieName          string   // name of the cookie that stores the token; empty means no cookie
+	TokenHeader         string   // another header that may contain the token, because some clients send a key there; empty means none
+	TokenCheckDelegated bool     // means that Guard does not check the token; the handler requires the token where it is needed
+	OwnOriginOnly       bool     // refuses pages of all other origins that are not in Origins, even of other servers on this machine
+	Origins             []string // further origins whose pages are allowed, each as scheme://host:port; the port may be *
 }
 
 // ErrNoToken is returned if an address that other machines can reach has no token.

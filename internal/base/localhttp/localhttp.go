@@ -23,8 +23,7 @@ type Options struct {
 	Addr string // host:port; an empty host is 127.0.0.1, an empty port is 0 (any)
 	// PortFile, if set, receives the decimal port and a newline, atomically, once the server listens.
 	PortFile string
-	// Grace is how long Run waits for running requests after cancellation before closing connections; 0 means 500 ms.
-	Grace    time.Duration
+	Grace    time.Duration // how long Run waits for running requests after cancellation before closing connections; 0 means 500 ms
 	Access   Access        // specifies who may send requests
 	BodyTime time.Duration // how long the body of a request may take, plus one second for each 64 KiB; 0 means 30 s
 	// OnListen, if set, is called with the bound address before the first request is accepted.

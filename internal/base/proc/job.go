@@ -126,9 +126,8 @@ type AttachOptions struct {
 	Terminal       bool // true if Stdin is a terminal; the command then becomes the foreground group of this terminal
 	// OwnTerminal starts the command in a new session. Stdin must be its controlling terminal. Windows does not support this.
 	OwnTerminal bool
-	// Network gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace].
-	Network bool
-	Files   []*os.File // inherited from descriptor 3 on, on systems that support it
+	Network     bool       // gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace]
+	Files       []*os.File // inherited from descriptor 3 on, on systems that support it
 }
 
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.

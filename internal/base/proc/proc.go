@@ -46,10 +46,9 @@ type Options struct {
 }
 
 const (
-	defaultStopGrace  = 500 * time.Millisecond
-	defaultStdinLimit = 64 << 20
-	// maxWaitForKilledGroup limits the wait for a killed group, which exists until its last zombie is reaped.
-	maxWaitForKilledGroup = 100 * time.Millisecond
+	defaultStopGrace      = 500 * time.Millisecond
+	defaultStdinLimit     = 64 << 20
+	maxWaitForKilledGroup = 100 * time.Millisecond // limits the wait for a killed group, which exists until its last zombie is reaped
 	stderrTailBytes       = 64 << 10
 )
 

@@ -23,9 +23,8 @@ type Word struct {
 	Source          string // the word as written
 	HasExtraSpace   bool   // more than one space, or a tab, precedes the word
 	Value           string // text of a word with variables; empty unless the script has assigned known texts to them
-	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as [PlaceholderOutput].
-	Shape    string
-	resolved string // Shape, but variables that the script has set are replaced by their values
+	Shape           string // the word without its quoting; in place of each expansion it has a placeholder such as [PlaceholderOutput]
+	resolved        string // Shape, but variables that the script has set are replaced by their values
 }
 
 func (w Word) withVariableValuesAppliedOrDropped(appliesValues bool) Word {

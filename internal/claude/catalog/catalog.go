@@ -32,10 +32,9 @@ type Options struct {
 	// directory that contains the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
-	Agents       string // --agents: a JSON object, keyed by name; empty means none
-	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
-	Open  func(dir string) fs.FS
-	Guide bool // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
+	Agents       string                 // --agents: a JSON object, keyed by name; empty means none
+	Open         func(dir string) fs.FS // returns the file tree of an absolute directory; nil means that nothing is read from disk
+	Guide        bool                   // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
 	// Disabled (--safe-mode) leaves out everything that is not built in, and also the built-in agent statusline-setup.
 	// The catalog still lists the names of the plugins in Plugins.
 	Disabled bool

@@ -23,10 +23,8 @@ type InstructionFileOptions struct {
 	Home    string // home directory for ~; empty means ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
-	// AddedDirs are other directories. Their instruction files are read at the start, in the same way as the project's.
-	AddedDirs []string
-	// Excludes are patterns of absolute paths (claudeMdExcludes in settings) whose files are left out, with their imports.
-	Excludes []string
+	AddedDirs      []string // other directories; their instruction files are read at the start, in the same way as the project's
+	Excludes       []string // patterns of absolute paths (claudeMdExcludes in settings) whose files are left out, with their imports
 }
 
 // InstructionFile is a file with instructions for the model, such as CLAUDE.md or a rule.

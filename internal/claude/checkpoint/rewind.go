@@ -18,8 +18,7 @@ import (
 type RewindEffect struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // number of lines
-	// Skipped counts files that were not restored because a link has replaced the file or its directory.
-	Skipped int
+	Skipped               int      // counts files that were not restored because a link has replaced the file or its directory
 }
 
 // restoreTarget is the content to restore in a file; nil content means that the file is removed.

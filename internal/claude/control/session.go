@@ -17,9 +17,8 @@ type Options struct {
 	AwaitInitialize bool // delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize)
 	// Replay echoes the host's responses to our requests, and the prompts that get no separate turn
 	// (--replay-user-messages). These are prompts with a known uuid, and prompts that share the turn of a later prompt.
-	Replay bool
-	// SeparateTurns gives every prompt its own turn: prompts are neither merged nor added to a running turn.
-	SeparateTurns   bool
+	Replay          bool
+	SeparateTurns   bool                  // gives every prompt its own turn: prompts are neither merged nor added to a running turn
 	BackgroundLimit time.Duration         // how long background work may run after the last prompt
 	StateEvents     SessionStateEventMode // specifies whether session_state_changed events are written
 }

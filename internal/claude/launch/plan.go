@@ -115,9 +115,8 @@ type Customization struct {
 	NoCommands                 bool   // --disable-slash-commands
 	Bare, Restricted, SafeMode bool
 	NoGitInstructions          bool
-	InstructionFiles           []catalog.InstructionFile // instruction files
-	// InstructionFileOptions specifies where to find further instruction files; nil means none.
-	InstructionFileOptions *catalog.InstructionFileOptions
+	InstructionFiles           []catalog.InstructionFile       // instruction files
+	InstructionFileOptions     *catalog.InstructionFileOptions // specifies where to find further instruction files; nil means none
 }
 
 // Servers are the MCP servers of the run.
@@ -182,17 +181,16 @@ type Limits struct {
 
 // Tools specifies which built-in tools the session has.
 type Tools struct {
-	Requested  []string // --tools, or the tools of the session's agent
-	OfAgent    bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
-	Restricted bool     // only the tools in Requested are available, or none if Requested is empty
-	Allowed    []string // --allowedTools; optional tools in this list become available
-	Disallowed []string // --disallowedTools
-	Hidden     []string // tools that the session's agent must not use
-	NoTasks    bool     // the session has TodoWrite instead of the task list
-	NoSearch   bool     // the model receives the definitions of all tools
-	SearchFrom float64  // percentage of the context window from which the definitions of deferred tools are left out; 0 means always
-	// NoBackground is true if commands and agents do not run in the background.
-	NoBackground bool
+	Requested    []string // --tools, or the tools of the session's agent
+	OfAgent      bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
+	Restricted   bool     // only the tools in Requested are available, or none if Requested is empty
+	Allowed      []string // --allowedTools; optional tools in this list become available
+	Disallowed   []string // --disallowedTools
+	Hidden       []string // tools that the session's agent must not use
+	NoTasks      bool     // the session has TodoWrite instead of the task list
+	NoSearch     bool     // the model receives the definitions of all tools
+	SearchFrom   float64  // percentage of the context window from which the definitions of deferred tools are left out; 0 means always
+	NoBackground bool     // true if commands and agents do not run in the background
 }
 
 // Permission has the rules and modes at the start, and the prompter.

@@ -19,8 +19,7 @@ type scriptedModelOptions struct {
 	Failure *scenarios.Failure // the failure of every reply; nil means the scenario answers
 	Fault   string             // the name of a fault that lasts for the whole run; empty means none
 	Stdout  io.Writer          // the output of the run; faults can corrupt it
-	// Gates is the directory of the gates, at which steps wait until another process releases them; empty means none.
-	Gates   string
+	Gates   string             // the directory of the gates, at which steps wait until another process releases them; empty means none
 	Names   modelNameResolver
 	Records journalAndWarningWriter
 }

@@ -24,8 +24,7 @@ type CheckOptions struct {
 	Environ []string // environment for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors
-	// Explain is a list of prompts of one session. For each prompt, the report says which rule answers it, or why no rule does.
-	Explain []string
+	Explain []string // a list of prompts of one session; for each prompt, the report says which rule answers it, or why no rule does
 }
 
 // CheckReport is the result for some files. Diagnostics are never null in JSON.

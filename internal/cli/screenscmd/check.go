@@ -36,9 +36,8 @@ type answerCount struct {
 }
 
 type checkReport struct {
-	Detector string `json:"detector"`
-	// Versions has counts by version, and for each version by kind of state.
-	Versions map[string]map[string]answerCount `json:"versions"`
+	Detector string                            `json:"detector"`
+	Versions map[string]map[string]answerCount `json:"versions"` // has counts by version, and for each version by kind of state
 	Verdicts []checkVerdict                    `json:"verdicts"`
 }
 

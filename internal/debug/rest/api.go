@@ -19,9 +19,8 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *debug.ServerManager // nil means that the routes /api/mcp-* answer with status 503
-	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
-	Fallback http.Handler
-	MaxBody  int64 // bounds the body of a request; 0 means 96 MiB
+	Fallback http.Handler         // handles every path that is neither a route of this package nor an older page; nil means 404
+	MaxBody  int64                // bounds the body of a request; 0 means 96 MiB
 }
 
 const defaultMaxBodyBytes = 96 << 20
@@ -33,9 +32,8 @@ type restAPI struct {
 
 type apiRoute struct {
 	method, path, summary string
-	// isForOlderClients is true for routes that older clients call from web pages, including pages of other allowed origins.
-	isForOlderClients bool
-	answer            func(a *restAPI, r *http.Request) (any, error)
+	isForOlderClients     bool // true for routes that older clients call from web pages, including pages of other allowed origins
+	answer                func(a *restAPI, r *http.Request) (any, error)
 	// stream, if set, handles the request; answer is then not used.
 	stream func(a *restAPI, w http.ResponseWriter, r *http.Request)
 }

@@ -21,8 +21,7 @@ import (
 
 // Fault is a defect that the real CLI has shown to its callers.
 type Fault struct {
-	// Name selects the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and with --faults.
-	Name         string `json:"name"`
+	Name         string `json:"name"`   // selects the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and with --faults
 	BugReport    string `json:"bug"`    // the problem in a few words, with its source if known
 	RealBehavior string `json:"real"`   // behaviour of the real CLI
 	CallerAdvice string `json:"caller"` // how a program that runs claude should handle the fault

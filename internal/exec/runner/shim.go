@@ -21,16 +21,15 @@ import (
 
 // ClaudeSetup is the configuration that a shim passes to claude.
 type ClaudeSetup struct {
-	Executable string // path of this binary, which simulates claude
-	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude itself looks for a scenario.
-	Scenario  string
-	MCPConfig []string   // additional configurations of MCP servers, as for --mcp-config
-	Journal   string     // file that processes write to
-	Config    string     // CLAUDE_CONFIG_DIR for callers that have not set one
-	RunID     string     // id in the environment of all processes of one run; empty means none
-	Lenient   bool       // disables the effects of --strict
-	Fault     string     // name of the fault to apply; empty means none
-	Real      RealClaude // the real claude that runs instead of the simulated one; the zero value means none
+	Executable string     // path of this binary, which simulates claude
+	Scenario   string     // the scripted model: a path, or a name from the library; if it is empty, claude itself looks for a scenario
+	MCPConfig  []string   // additional configurations of MCP servers, as for --mcp-config
+	Journal    string     // file that processes write to
+	Config     string     // CLAUDE_CONFIG_DIR for callers that have not set one
+	RunID      string     // id in the environment of all processes of one run; empty means none
+	Lenient    bool       // disables the effects of --strict
+	Fault      string     // name of the fault to apply; empty means none
+	Real       RealClaude // the real claude that runs instead of the simulated one; the zero value means none
 	// FirstStart specifies which dialogs claude shows at its start on a terminal; nil writes no configuration files for it.
 	FirstStart     *ClaudeFirstStart
 	ExtraVariables []string // further variables for claude, as "K=V"
@@ -273,8 +272,7 @@ var packageManagerShimFormatIgnoringClaudeChanges string
 type ClaudeFirstStart struct {
 	Dialogs     []string // dialogs that appear: trust, key, mcp, bypass, auto, all
 	TrustedDirs []string // directories that are trusted
-	// Inline selects the renderer that prints below the shell's prompt; false selects the one that fills the screen.
-	Inline bool
+	Inline      bool     // selects the renderer that prints below the shell's prompt; false selects the one that fills the screen
 }
 
 // CheckFirstStartDialogNames returns an error if a name of a dialog is invalid.

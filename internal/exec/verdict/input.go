@@ -19,10 +19,9 @@ import (
 
 // Rules define which problems count.
 type Rules struct {
-	Strict      bool // turns warnings about the scenario into errors
-	AllowNoRuns bool // accepts a run in which claude was never started
-	// Tools are the built-in tools, used to check the inputs of scripted calls; nil means inputs are not checked.
-	Tools []protocol.Tool
+	Strict      bool            // turns warnings about the scenario into errors
+	AllowNoRuns bool            // accepts a run in which claude was never started
+	Tools       []protocol.Tool // the built-in tools, used to check the inputs of scripted calls; nil means inputs are not checked
 }
 
 // Input is the evidence to judge. Input{} means a run in which nothing happened.

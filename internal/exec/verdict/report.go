@@ -25,15 +25,13 @@ type Report struct {
 	Guard        string            `json:"guard,omitempty"`    // description of the active protection; empty means none
 	Faults       []Fault           `json:"faults,omitempty"`   // results of --faults; nil means not used
 	Terminal     *Terminal         `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
-	// Command describes how the command ended; nil means that there was no command.
-	Command *Command `json:"command,omitempty"`
+	Command      *Command          `json:"command,omitempty"`  // describes how the command ended; nil means that there was no command
 }
 
 // Terminal is the recorded content of a pseudo-terminal.
 type Terminal struct {
-	Screens int `json:"screens"` // counts the distinct screens that were visible for some time
-	// States are the states of claude on the recorded screens, in the order of their first appearance.
-	States   []string `json:"states"`
+	Screens  int      `json:"screens"` // counts the distinct screens that were visible for some time
+	States   []string `json:"states"`  // the states of claude on the recorded screens, in the order of their first appearance
 	Dialogs  []Dialog `json:"dialogs"`
 	LostKeys int      `json:"lost_keys"` // counts keys that were sent while nothing was reading
 }

@@ -67,17 +67,12 @@ type Host struct {
 	// What happened: `stdout_closed` (the reader has closed it), `stdout_blocked` (a write was blocked for more than a second),
 	// `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended), `answered_twice`, `answered_late`
 	// (long after the request was withdrawn), `late_initialize` (hooks were registered after the first message).
-	What string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
-	// Signal is the name of the signal.
-	Signal string `json:"signal,omitempty"`
-	// RequestID is the id of the control request.
-	RequestID string `json:"request_id,omitempty"`
-	// Subtype is the kind of the control request, such as `can_use_tool`.
-	Subtype string `json:"subtype,omitempty"`
-	// StdinOpen is true if stdin was still open.
-	StdinOpen bool `json:"stdin_open,omitempty"`
-	// Results is the number of results that the process had written before this action.
-	Results int `json:"results,omitempty"`
+	What      string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
+	Signal    string `json:"signal,omitempty"`     // Signal is the name of the signal.
+	RequestID string `json:"request_id,omitempty"` // RequestID is the id of the control request.
+	Subtype   string `json:"subtype,omitempty"`    // Subtype is the kind of the control request, such as `can_use_tool`.
+	StdinOpen bool   `json:"stdin_open,omitempty"` // StdinOpen is true if stdin was still open.
+	Results   int    `json:"results,omitempty"`    // Results is the number of results that the process had written before this action.
 	// MS is the time from the withdrawal of the request to its answer; only for `answered_late`.
 	MS float64 `json:"ms,omitempty"`
 }
@@ -85,17 +80,15 @@ type Host struct {
 // Output is a piece of the output that the process wrote to a standard stream. The journal has such lines only if
 // CLAUDELESS_CAPTURE_OUTPUT is set; `claudeless exec --html` sets this variable. At most 1 MiB of each stream is recorded.
 type Output struct {
-	Stream string `json:"stream" enum:"stdout,stderr"` // Stream is `stdout` or `stderr`.
-	Text   string `json:"text"`                        // Text is the output.
-	// Truncated is true if later output of this stream is not recorded.
-	Truncated bool `json:"truncated,omitempty"`
+	Stream    string `json:"stream" enum:"stdout,stderr"` // Stream is `stdout` or `stderr`.
+	Text      string `json:"text"`                        // Text is the output.
+	Truncated bool   `json:"truncated,omitempty"`         // Truncated is true if later output of this stream is not recorded.
 }
 
 // Exit is the exit of a process that was not killed. This line is the last one of the process.
 type Exit struct {
-	Code int `json:"code"` // Code is the exit code; for a signal, 128 plus its number.
-	// Signal is the signal that ended the process, even if the process sent it to itself.
-	Signal    string  `json:"signal,omitempty"`
+	Code      int     `json:"code"`              // Code is the exit code; for a signal, 128 plus its number.
+	Signal    string  `json:"signal,omitempty"`  // Signal is the signal that ended the process, even if the process sent it to itself.
 	Rejection string  `json:"refused,omitempty"` // Rejection is the error for a command line that was rejected.
 	MS        float64 `json:"ms"`                // MS is how long the process ran.
 }

@@ -44,17 +44,16 @@ type Line struct {
 	Result          *Result          `json:"result"`           // Result is the result of a prompt.
 	Unplayed        *Unplayed        `json:"unplayed"`         // Unplayed is a step that the turn did not reach.
 	// Gate is the line about a step that waited until another process released its gate.
-	Gate      *Gate      `json:"gate"`
-	Screen    *Screen    `json:"screen"`    // Screen is a dialog of the interactive screen and the answer to it.
-	Telemetry *Telemetry `json:"telemetry"` // Telemetry counts what a collector has accepted under one name.
-	Exit      *Exit      `json:"exit"`      // Exit is the last line of a process that exited normally.
-	Request   *Request   `json:"request"`   // Request is a request to claudeless serve that was part of a conversation.
-	// SideRequest is a request to claudeless serve outside a conversation.
-	SideRequest *SideRequest `json:"side_request"`
-	Exchange    *Exchange    `json:"exchange"`    // Exchange is a request that was forwarded to an API.
-	OAuth       *OAuth       `json:"oauth"`       // OAuth is a request to the authorization server of a fixture.
-	Expectation *Expectation `json:"expectation"` // Expectation is the result of an expectation of the scenario.
-	Finding     *Finding     `json:"finding"`     // Finding is a problem of the run.
+	Gate        *Gate        `json:"gate"`
+	Screen      *Screen      `json:"screen"`       // Screen is a dialog of the interactive screen and the answer to it.
+	Telemetry   *Telemetry   `json:"telemetry"`    // Telemetry counts what a collector has accepted under one name.
+	Exit        *Exit        `json:"exit"`         // Exit is the last line of a process that exited normally.
+	Request     *Request     `json:"request"`      // Request is a request to claudeless serve that was part of a conversation.
+	SideRequest *SideRequest `json:"side_request"` // SideRequest is a request to claudeless serve outside a conversation.
+	Exchange    *Exchange    `json:"exchange"`     // Exchange is a request that was forwarded to an API.
+	OAuth       *OAuth       `json:"oauth"`        // OAuth is a request to the authorization server of a fixture.
+	Expectation *Expectation `json:"expectation"`  // Expectation is the result of an expectation of the scenario.
+	Finding     *Finding     `json:"finding"`      // Finding is a problem of the run.
 }
 
 // Entry is one parsed line.

@@ -36,11 +36,10 @@ func (p Permission) IsDeniedForLackOfAllowRule() bool {
 
 // Breakpoint is the decision about a call at a breakpoint.
 type Breakpoint struct {
-	Tool      string `json:"tool"`        // Tool is the full name of the tool.
-	ToolUseID string `json:"tool_use_id"` // ToolUseID is the call's id.
-	Phase     string `json:"phase"`       // Phase is `before` or `after` the call.
-	// Action is `continue`, `modify`, `skip`, `fail` or `replace`.
-	Action      string          `json:"action"`
+	Tool        string          `json:"tool"`                  // Tool is the full name of the tool.
+	ToolUseID   string          `json:"tool_use_id"`           // ToolUseID is the call's id.
+	Phase       string          `json:"phase"`                 // Phase is `before` or `after` the call.
+	Action      string          `json:"action"`                // Action is `continue`, `modify`, `skip`, `fail` or `replace`.
 	Breakpoint  string          `json:"breakpoint,omitempty"`  // Breakpoint is the name of the breakpoint.
 	PauseID     string          `json:"pause_id,omitempty"`    // PauseID is the id of the pause in the debugger.
 	Input       json.RawMessage `json:"input,omitempty"`       // Input is the new input of `modify`.
@@ -49,18 +48,17 @@ type Breakpoint struct {
 
 // Tool is a tool call with its result.
 type Tool struct {
-	Tool      string          `json:"tool"`             // Tool is the full name of the tool.
-	ToolUseID string          `json:"tool_use_id"`      // ToolUseID is the call's id.
-	Server    string          `json:"server,omitempty"` // Server is the MCP server that ran the tool.
-	Input     json.RawMessage `json:"input"`            // Input is the input from the model.
-	// RanWith is the input after changes by hooks, the host or a breakpoint.
-	RanWith  json.RawMessage `json:"ran_with,omitempty"`
-	Result   string          `json:"result"`            // Result is the text that the model receives.
-	Blocks   json.RawMessage `json:"blocks,omitempty"`  // Blocks are the content blocks of a result that is more than text.
-	IsError  bool            `json:"is_error"`          // IsError is true if the call failed.
-	Unknown  bool            `json:"unknown,omitempty"` // Unknown is true if the tool or its server does not exist.
-	Executed bool            `json:"executed"`          // Executed is true if the tool ran.
-	MS       float64         `json:"ms"`                // MS is how long the call took, including questions and hooks.
+	Tool      string          `json:"tool"`               // Tool is the full name of the tool.
+	ToolUseID string          `json:"tool_use_id"`        // ToolUseID is the call's id.
+	Server    string          `json:"server,omitempty"`   // Server is the MCP server that ran the tool.
+	Input     json.RawMessage `json:"input"`              // Input is the input from the model.
+	RanWith   json.RawMessage `json:"ran_with,omitempty"` // RanWith is the input after changes by hooks, the host or a breakpoint.
+	Result    string          `json:"result"`             // Result is the text that the model receives.
+	Blocks    json.RawMessage `json:"blocks,omitempty"`   // Blocks are the content blocks of a result that is more than text.
+	IsError   bool            `json:"is_error"`           // IsError is true if the call failed.
+	Unknown   bool            `json:"unknown,omitempty"`  // Unknown is true if the tool or its server does not exist.
+	Executed  bool            `json:"executed"`           // Executed is true if the tool ran.
+	MS        float64         `json:"ms"`                 // MS is how long the call took, including questions and hooks.
 }
 
 // MCPCall is a request to a server and its response.
@@ -82,15 +80,14 @@ type MCPCall struct {
 
 // MCPNotification is a notification from a server: progress of a call, or a log message.
 type MCPNotification struct {
-	Source string `json:"source"` // Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
-	Server string `json:"server"` // Server is the name of the server in the configuration.
-	// RawTool is the name of the tool in progress, as the server calls it.
-	RawTool   string  `json:"original_name,omitempty"`
-	ToolUseID string  `json:"tool_use_id,omitempty"` // ToolUseID is the id of the call in progress.
-	Progress  float64 `json:"progress,omitempty"`    // Progress is how far the call has progressed, in the server's unit.
-	Total     float64 `json:"total,omitempty"`       // Total is the final value of the progress; absent if unknown.
-	Level     string  `json:"level,omitempty"`       // Level is the level of a log message; absent for progress.
-	Logger    string  `json:"logger,omitempty"`      // Logger is the source of a log message, as the server names it.
+	Source    string  `json:"source"`                  // Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
+	Server    string  `json:"server"`                  // Server is the name of the server in the configuration.
+	RawTool   string  `json:"original_name,omitempty"` // RawTool is the name of the tool in progress, as the server calls it.
+	ToolUseID string  `json:"tool_use_id,omitempty"`   // ToolUseID is the id of the call in progress.
+	Progress  float64 `json:"progress,omitempty"`      // Progress is how far the call has progressed, in the server's unit.
+	Total     float64 `json:"total,omitempty"`         // Total is the final value of the progress; absent if unknown.
+	Level     string  `json:"level,omitempty"`         // Level is the level of a log message; absent for progress.
+	Logger    string  `json:"logger,omitempty"`        // Logger is the source of a log message, as the server names it.
 	// Text is the progress message or the logged value; values other than strings are written as JSON.
 	Text string `json:"text,omitempty"`
 }

@@ -51,13 +51,12 @@ type Model struct {
 	MessageID string `json:"message_id"` // MessageID is the id of the message.
 	Model     string `json:"model"`      // Model is the name of the model.
 	// Blocks are content blocks of the API: `text`, `thinking`, `tool_use`.
-	Blocks     json.RawMessage `json:"blocks"`
-	StopReason string          `json:"stop_reason,omitempty"` // StopReason of the message, if it is known at this point.
-	Agent      string          `json:"agent,omitempty"`       // Agent is the id of the call that started the sub-agent.
-	// Error is the kind of failure that occurred instead of a message.
-	Error        string `json:"error,omitempty"`
-	InputTokens  int    `json:"input_tokens"`  // InputTokens of the request, estimated or set by the scenario.
-	OutputTokens int    `json:"output_tokens"` // OutputTokens of the message, estimated or set by the scenario.
+	Blocks       json.RawMessage `json:"blocks"`
+	StopReason   string          `json:"stop_reason,omitempty"` // StopReason of the message, if it is known at this point.
+	Agent        string          `json:"agent,omitempty"`       // Agent is the id of the call that started the sub-agent.
+	Error        string          `json:"error,omitempty"`       // Error is the kind of failure that occurred instead of a message.
+	InputTokens  int             `json:"input_tokens"`          // InputTokens of the request, estimated or set by the scenario.
+	OutputTokens int             `json:"output_tokens"`         // OutputTokens of the message, estimated or set by the scenario.
 	// Continued is true if the message and the preceding one are parts of the same API response. The preceding message
 	// then has no calls.
 	Continued bool `json:"goes_on,omitempty"`
@@ -73,16 +72,15 @@ type Retry struct {
 
 // Result is the result of a prompt.
 type Result struct {
-	Subtype        string   `json:"subtype"`                   // Subtype is `success` or one of the error subtypes.
-	IsError        bool     `json:"is_error"`                  // IsError is true if the prompt failed.
-	Result         *string  `json:"result,omitempty"`          // Result is the result text.
-	Errors         []string `json:"errors,omitempty"`          // Errors are the error messages.
-	NumTurns       int      `json:"num_turns"`                 // NumTurns is the number of messages of the model.
-	TerminalReason string   `json:"terminal_reason,omitempty"` // TerminalReason is the reason why the prompt ended.
-	// APIStatus is the HTTP status of the failure that ended the turn.
-	APIStatus         int      `json:"api_error_status,omitempty"`
-	TotalCostUSD      float64  `json:"total_cost_usd"`     // TotalCostUSD is the cost of the session so far, in US dollars.
-	PermissionDenials []Denial `json:"permission_denials"` // PermissionDenials are the denied calls.
+	Subtype           string   `json:"subtype"`                    // Subtype is `success` or one of the error subtypes.
+	IsError           bool     `json:"is_error"`                   // IsError is true if the prompt failed.
+	Result            *string  `json:"result,omitempty"`           // Result is the result text.
+	Errors            []string `json:"errors,omitempty"`           // Errors are the error messages.
+	NumTurns          int      `json:"num_turns"`                  // NumTurns is the number of messages of the model.
+	TerminalReason    string   `json:"terminal_reason,omitempty"`  // TerminalReason is the reason why the prompt ended.
+	APIStatus         int      `json:"api_error_status,omitempty"` // APIStatus is the HTTP status of the failure that ended the turn.
+	TotalCostUSD      float64  `json:"total_cost_usd"`             // TotalCostUSD is the cost of the session so far, in US dollars.
+	PermissionDenials []Denial `json:"permission_denials"`         // PermissionDenials are the denied calls.
 }
 
 // Denial is a denied call.

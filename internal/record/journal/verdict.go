@@ -20,8 +20,7 @@ type Finding struct {
 	File   string `json:"file,omitempty"`               // File is the file that the finding is about.
 	Line   int    `json:"line,omitempty"`               // Line is the line in that file.
 	Server string `json:"server,omitempty"`             // Server is the MCP server that the finding is about.
-	// Time is when the problem was observed; absent if it is the time of the line.
-	Time string `json:"seen,omitempty"`
+	Time   string `json:"seen,omitempty"`               // Time is when the problem was observed; absent if it is the time of the line.
 	// Process is the id of the process in which the problem was observed; absent if that process wrote the line.
 	Process int `json:"process,omitempty"`
 }

@@ -277,8 +277,7 @@ func ImplausibleStateReason(p *Page) string {
 
 // Slot is a part of a screen that depends on the run.
 type Slot struct {
-	// Name specifies what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on.
-	Name  string `json:"name"`
+	Name  string `json:"name"` // specifies what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on
 	Value string `json:"value"`
 	Row   int    `json:"row"`
 	Col   int    `json:"col"` // column in characters from the beginning of the row

@@ -222,13 +222,11 @@ type Recorder interface{ Record(Event) }
 
 // Player plays tapes: it sends the keys of a script to a program. Program, Screen and Clock are required.
 type Player struct {
-	Program Program
-	Screen  *emulator.Emulator
-	Clock   Clock
-	// Recorder receives the input and output of the program, from one goroutine at a time; nil means no recording.
-	Recorder Recorder
-	// Page receives each captured screen; an error that it returns ends the tape.
-	Page func(Page) error
+	Program  Program
+	Screen   *emulator.Emulator
+	Clock    Clock
+	Recorder Recorder         // receives the input and output of the program, from one goroutine at a time; nil means no recording
+	Page     func(Page) error // receives each captured screen; an error that it returns ends the tape
 	// OpenGate releases a gate, at which a step of the scenario waits. If it is nil, the script of keys may not name gates.
 	OpenGate func(name string) error
 }

@@ -22,8 +22,7 @@ type Tape struct {
 	Doc      string   `toml:"doc"`
 	Scenario string   `toml:"scenario"` // the text of a scenario, or the name of a file
 	Args     []string `toml:"args"`     // the arguments of the program
-	// Dialogs names the dialogs of a first start that the program is to show; "all" means every dialog.
-	Dialogs []string `toml:"fresh"`
+	Dialogs  []string `toml:"fresh"`    // names the dialogs of a first start that the program is to show; "all" means every dialog
 	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path of this binary.
 	Settings string            `toml:"settings"`
 	MCP      string            `toml:"mcp"`

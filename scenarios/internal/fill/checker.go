@@ -15,13 +15,12 @@ import (
 // Checker checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
 // problems with their positions.
 type Checker struct {
-	Library *ExpressionLibrary
-	Source  *Source
-	// ReadFile reads a file that a value refers to.
-	ReadFile    func(path string) ([]byte, error)
-	Diagnostics *diag.List // the problems
-	Path        diag.Path  // path of the current value
-	Groups      string     // names of the capture groups that expressions at Path can use, separated by spaces
+	Library     *ExpressionLibrary
+	Source      *Source
+	ReadFile    func(path string) ([]byte, error) // reads a file that a value refers to
+	Diagnostics *diag.List                        // the problems
+	Path        diag.Path                         // path of the current value
+	Groups      string                            // names of the capture groups that expressions at Path can use, separated by spaces
 }
 
 // WithPathExtendedBy calls run while Path is extended by keyOrIndex.
