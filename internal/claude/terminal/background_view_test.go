@@ -44,7 +44,12 @@ func TestBackgroundWork(t *testing.T) {
 	}
 	event("task_notification", "task_id", "a")
 	event("task_notification", "task_id", "b")
-	if s.windowTitle() != idleWindowTitle {
+	named := *s
+	named.sessionTitle = "a name"
+	if got := named.windowTitle(); got != "✳ a name" {
+		t.Errorf("title of a session with a name: %q", got)
+	}
+	if s.windowTitle() != idleWindowGlyph+defaultWindowTitle {
 		t.Errorf("title %q", s.windowTitle())
 	}
 	last := s.entries[len(s.entries)-1]

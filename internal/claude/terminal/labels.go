@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	promptGlyph     = "❯"
-	noBreakSpace    = "\u00a0"
-	answerGlyph     = "●"
-	resultGlyph     = "⎿"
-	resultPrefix    = "  ⎿ \u00a0"
-	idleWindowTitle = "✳ Claude Code"
-	ruleGlyph       = "─"
-	thinRuleGlyph   = "╌"
+	promptGlyph                         = "❯"
+	noBreakSpace                        = "\u00a0"
+	answerGlyph                         = "●"
+	resultGlyph                         = "⎿"
+	resultPrefix                        = "  ⎿ \u00a0"
+	idleWindowGlyph, defaultWindowTitle = "✳ ", "Claude Code"
+	ruleGlyph                           = "─"
+	thinRuleGlyph                       = "╌"
 )
 
 func pointerGlyphs(isSelected bool) string {

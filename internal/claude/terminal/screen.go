@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -90,6 +91,7 @@ type screen struct {
 }
 
 type screenHints struct {
+	sessionTitle  string // title that the user gave to the session; empty means none
 	notice        string // replaces the footer
 	aboveInput    string // replaces the text above the input field
 	hint          string // shown above the input field until hintUntil
@@ -121,12 +123,13 @@ func (s *screen) isRunningTurnStoppedByUser() bool {
 
 func (s *screen) windowTitle() string {
 	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
-		return idleWindowTitle
+		return idleWindowGlyph + cmp.Or(s.sessionTitle, defaultWindowTitle)
 	}
-	if s.progress == nil {
-		return "◑ Claude Code"
+	glyph := "◑ "
+	if s.progress != nil {
+		glyph = []string{"◐ ", "◑ "}[s.progress.spinnerFrame/4%2]
 	}
-	return []string{"◐", "◑"}[s.progress.spinnerFrame/4%2] + " Claude Code"
+	return glyph + cmp.Or(s.sessionTitle, defaultWindowTitle)
 }
 
 type screenFrame struct {
@@ -297,6 +300,9 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	if c := &s.composer; c.isShowingUnchangedHistoryDraft() {
 		title := fmt.Sprintf("%s History %d/%d ", strings.Repeat(ruleGlyph, 3), c.historyIndex+1, len(c.history))
 		top = title + strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title)))
+	} else if s.sessionTitle != "" {
+		title := " " + truncateRow(s.sessionTitle, s.cols-3) + " " + ruleGlyph
+		top = strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title))) + title
 	}
 	f.rows = append(f.rows, top)
 	const margin = 2

@@ -211,6 +211,7 @@ func (t *Terminal) drawScreen() error {
 	c := t.console
 	c.updateSizeAndFaults()
 	c.setDialog(c.screen.dialog)
+	c.screen.sessionTitle = t.player.session.State().Snapshot().Title
 	f := c.screen.renderFrame(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.windowTitle()); err != nil {
 		return err
