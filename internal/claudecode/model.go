@@ -3,8 +3,10 @@ package claudecode
 import (
 	"cmp"
 	_ "embed" // for models.json
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // DefaultModel is the model of a run that does not choose one.
@@ -32,6 +34,23 @@ type ModelFacts struct {
 	HasUltracode                           bool   // true if the mode ultracode is available
 	KnowledgeCutoff                        string // a month; empty means unknown
 	Context                                ContextFacts
+	Retirement                             Retirement
+}
+
+// Retirement is the end of a model's availability, with the name that the CLI's notice uses; zero means unknown.
+type Retirement struct{ Name, Date string }
+
+// Notice returns the line about the retirement that runs with text output print on stderr; empty means none (observed with 2.1.330).
+func (r Retirement) Notice(now time.Time) string {
+	date, err := time.Parse(time.DateOnly, r.Date)
+	if err != nil {
+		return ""
+	}
+	verb := "was"
+	if now.Before(date) {
+		verb = "will be"
+	}
+	return fmt.Sprintf("⚠ %s %s retired on %s. Consider switching to a newer model.\n", r.Name, verb, date.Format("January 2, 2006"))
 }
 
 // ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).
@@ -82,7 +101,7 @@ func (f ModelFacts) ThinkingMode() (adaptiveEnabledOrEmpty string) {
 	switch {
 	case strings.HasPrefix(f.Name, "claude-3-"):
 		return ""
-	case strings.HasSuffix(f.Name, "-4-5"), strings.HasSuffix(f.Name, "-4-0"):
+	case strings.HasSuffix(f.Name, "-4-5"), strings.HasSuffix(f.Name, "-4-1"), strings.HasSuffix(f.Name, "-4-0"):
 		return "enabled"
 	}
 	return "adaptive"
@@ -168,15 +187,20 @@ func CanonicalModelName(name string) string {
 		return part == "latest" || len(part) == len("20250929") && strings.Trim(part, "0123456789") == "" ||
 			len(part) > 1 && part[0] == 'v' && strings.Trim(part[1:], "0123456789:") == ""
 	})
-	if joined := strings.Join(parts, "-"); joined != "claude-sonnet-4" {
-		return joined
+	joined := strings.Join(parts, "-")
+	if joined == "claude-sonnet-4" || joined == "claude-opus-4" {
+		joined += "-0"
 	}
-	return "claude-sonnet-4-0"
+	return joined
+}
+
+// IsLegacyOpus reports whether the CLI replaces a model by the latest Opus, unless a variable forbids it (observed with 2.1.330).
+func IsLegacyOpus(name string) bool {
+	return slices.Contains([]string{"claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-20250514", "claude-opus-4-1-20250805"}, strings.TrimSuffix(strings.ToLower(name), "[1m]"))
 }
 
 // ResolveModel returns the full name of the model that a user has named. A short name, such as opus, may be in upper or lower
-// case. For an old model that was replaced, it returns the model that replaced it. It returns other names unchanged, except that
-// it removes a suffix [1m] that makes no difference.
+// case. It returns other names unchanged, except that it removes a suffix [1m] that makes no difference.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
@@ -188,10 +212,6 @@ func ResolveModel(name string) string {
 		return "claude-haiku-5-5"
 	case "fable":
 		return "claude-fable-5-2"
-	}
-	switch CanonicalModelName(strings.TrimSuffix(name, "[1m]")) {
-	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
-		return DefaultModel
 	}
 	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).IsKnown && FactsOfModel(base).ContextWindow == million {
 		return base // the model has this context window anyway
@@ -230,7 +250,11 @@ func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1
 
 // ModelDisplayName returns a model's display name: "Opus 5.5" for claude-opus-5-5, dated or not. Unknown names are kept.
 func ModelDisplayName(name string) string {
-	family, version, ok := strings.Cut(strings.TrimPrefix(CanonicalModelName(name), "claude-"), "-")
+	bare := strings.TrimPrefix(CanonicalModelName(name), "claude-")
+	if parts := strings.Split(bare, "-"); len(parts) == 3 && parts[0] == "3" { // 3-7-sonnet
+		bare = parts[2] + "-3-" + parts[1]
+	}
+	family, version, ok := strings.Cut(bare, "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {
 		return name
 	}

@@ -2,6 +2,7 @@ package claudecode_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/google/go-cmp/cmp"
@@ -16,8 +17,8 @@ func TestNames(t *testing.T) {
 		{" Sonnet ", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
 		{"claude-opus-5-5[1m]", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
 		{"opusplan", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
-		{"claude-opus-4-1-20250805", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
-		{"claude-opus-4-20250514", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
+		{"claude-opus-4-1-20250805", "claude-opus-4-1-20250805", "claude-opus-4-1-20250805", "claude-opus-4-1"},
+		{"claude-opus-4-20250514", "claude-opus-4-20250514", "claude-opus-4-20250514", "claude-opus-4-0"},
 		{"claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-5"},
 		{"claude-sonnet-4-5-20250929[1m]", "claude-sonnet-4-5-20250929[1m]", "claude-sonnet-4-5-20250929", "claude-sonnet-4-5"},
 		{"claude-sonnet-4-20250514", "claude-sonnet-4-20250514", "claude-sonnet-4-20250514", "claude-sonnet-4-0"},
@@ -37,20 +38,30 @@ func TestNames(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	tests := map[string]claudecode.ModelFacts{
-		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 0.01, 100_000, 5, 1_000_000, 128_000, true, true, true, false, false, false, false, false, "medium", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 2511, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
-		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 0.1, 0, 0, 200_000, 32_000, true, true, false, true, true, false, false, false, "", false, "February 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4, NoBuffer: true}},
-		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 0.3, 0, 0, 1_000_000, 32_000, true, true, false, true, true, false, false, false, "", false, "January 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4, NoBuffer: true}},
-		"claude-opus-4-8":                {"claude-opus-4-8", 5, 25, 0.5, 0, 0, 1_000_000, 64_000, true, true, false, false, false, false, true, false, "high", true, "January 2026", claudecode.ContextFacts{SystemPrompt: 1787, AllTools: 15091, LoadedTools: 7758, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
-		"claude-mythos-5-2":              {"claude-mythos-5-2", 8, 40, 0.2, 0, 0, 1_000_000, 128_000, true, true, true, false, false, false, false, false, "medium", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 2842, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
-		"claude-fable-5-1":               {"claude-fable-5-1", 10, 50, 0.25, 0, 0, 1_000_000, 64_000, true, true, true, false, false, true, false, false, "high", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 3361, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
-		"claude-sonnet-4-6":              {"claude-sonnet-4-6", 3, 15, 0.3, 0, 0, 200_000, 32_000, true, true, false, true, false, false, false, false, "high", false, "August 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4}},
-		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 0.2, 0, 0, 200_000, 4096, true, false, false, true, false, false, false, false, "", false, "", claudecode.ContextFacts{SystemPrompt: 7245, AllTools: 22087, LoadedTools: 11774, AddedByFirstRequest: 100, CharsPerToken: 4, NoBuffer: true}},
-		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 0.2, 0, 0, 1_000_000, 32_000, false, false, false, false, false, false, false, false, "high", true, "", claudecode.ContextFacts{SystemPrompt: 1783, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
-		"made-up":                        {"made-up", 4, 20, 0.2, 0, 0, 1_000_000, 32_000, false, false, false, false, false, false, false, false, "high", true, "", claudecode.ContextFacts{SystemPrompt: 1783, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}},
+		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 0.01, 100_000, 5, 1_000_000, 128_000, true, true, true, false, false, false, false, false, "medium", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 2511, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
+		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 0.1, 0, 0, 200_000, 32_000, true, true, false, true, true, false, false, false, "", false, "February 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4, NoBuffer: true}, claudecode.Retirement{}},
+		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 0.3, 0, 0, 1_000_000, 32_000, true, true, false, true, true, false, false, false, "", false, "January 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4, NoBuffer: true}, claudecode.Retirement{Name: "Claude Sonnet 4.5", Date: "2026-11-30"}},
+		"claude-opus-4-8":                {"claude-opus-4-8", 5, 25, 0.5, 0, 0, 1_000_000, 64_000, true, true, false, false, false, false, true, false, "high", true, "January 2026", claudecode.ContextFacts{SystemPrompt: 1787, AllTools: 15091, LoadedTools: 7758, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
+		"claude-mythos-5-2":              {"claude-mythos-5-2", 8, 40, 0.2, 0, 0, 1_000_000, 128_000, true, true, true, false, false, false, false, false, "medium", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 2842, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
+		"claude-fable-5-1":               {"claude-fable-5-1", 10, 50, 0.25, 0, 0, 1_000_000, 64_000, true, true, true, false, false, true, false, false, "high", true, "June 2026", claudecode.ContextFacts{SystemPrompt: 3361, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
+		"claude-sonnet-4-6":              {"claude-sonnet-4-6", 3, 15, 0.3, 0, 0, 200_000, 32_000, true, true, false, true, false, false, false, false, "high", false, "August 2025", claudecode.ContextFacts{SystemPrompt: 7265, AllTools: 21788, LoadedTools: 11774, DeferredTools: 4627, AddedByFirstRequest: 164, CharsPerToken: 4}, claudecode.Retirement{}},
+		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 0.2, 0, 0, 200_000, 4096, true, false, false, true, false, false, false, false, "", false, "", claudecode.ContextFacts{SystemPrompt: 7245, AllTools: 22087, LoadedTools: 11774, AddedByFirstRequest: 100, CharsPerToken: 4, NoBuffer: true}, claudecode.Retirement{Name: "Claude 3 Opus", Date: "2026-01-05"}},
+		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 0.2, 0, 0, 1_000_000, 32_000, false, false, false, false, false, false, false, false, "high", true, "", claudecode.ContextFacts{SystemPrompt: 1783, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
+		"made-up":                        {"made-up", 4, 20, 0.2, 0, 0, 1_000_000, 32_000, false, false, false, false, false, false, false, false, "high", true, "", claudecode.ContextFacts{SystemPrompt: 1783, AllTools: 15094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3}, claudecode.Retirement{}},
 	}
 	for name, want := range tests {
 		if diff := cmp.Diff(want, claudecode.FactsOfModel(name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestRetirementNotice(t *testing.T) {
+	r := claudecode.FactsOfModel("claude-3-5-haiku-20241022").Retirement
+	day := time.Date(2026, 2, 19, 0, 0, 0, 0, time.UTC)
+	for now, verb := range map[time.Time]string{day: "was", day.Add(-time.Second): "will be"} {
+		if got := r.Notice(now); got != "⚠ Claude 3.5 Haiku "+verb+" retired on February 19, 2026. Consider switching to a newer model.\n" {
+			t.Errorf("at %v: %q", now, got)
 		}
 	}
 }

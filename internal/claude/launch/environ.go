@@ -165,9 +165,24 @@ func apiGatewayHost(sys *process.System) string {
 // ModelNameAfterOverrides resolves an alias to the model that the environment defines for it. An empty name means the default model.
 func (a Aliases) ModelNameAfterOverrides(name string) string {
 	if name == "" || name == "default" {
-		return cmp.Or(a.Default, claudecode.DefaultModel)
+		return cmp.Or(a.Default, a.latestOpus())
+	}
+	if !a.KeepsLegacyOpus && claudecode.IsLegacyOpus(name) {
+		return cmp.Or(a.Opus, "opus")
 	}
 	return cmp.Or(map[string]string{"opus": a.Opus, "sonnet": a.Sonnet, "haiku": a.Haiku}[name], name)
+}
+
+func (a Aliases) latestOpus() string { return cmp.Or(a.Opus, claudecode.DefaultModel) }
+
+// noticeAboutModel returns a notice about a requested model that is replaced or retired; empty means none.
+func (a Aliases) noticeAboutModel(name string, now time.Time) string {
+	name = cmp.Or(name, a.Default, a.latestOpus())
+	if !a.KeepsLegacyOpus && claudecode.IsLegacyOpus(name) {
+		return fmt.Sprintf("⚠ %s is automatically remapped to %s (the latest Opus). Set CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP=1 to keep the requested model.\n",
+			name, claudecode.ModelDisplayName(a.latestOpus()))
+	}
+	return claudecode.FactsOfModel(claudecode.ResolveModel(name)).Retirement.Notice(now)
 }
 
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
@@ -176,11 +191,15 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m.Aliases = Aliases{
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
 		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+		KeepsLegacyOpus: isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP"),
 	}
 	m.IsExplicit = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
 	m.Name = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel)
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().DefaultModelOverride()
+	}
+	if !f.Interactive && !f.InitOnly {
+		m.Notice = m.Aliases.noticeAboutModel(m.Name, p.Clock.Now())
 	}
 	m.Name = m.Aliases.ModelNameAfterOverrides(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")

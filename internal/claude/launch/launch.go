@@ -94,7 +94,7 @@ func initialThinking(sys *process.System, f *flags.Flags) claudecode.Thinking {
 
 func (r *planResolver) resolvePermissionAndPrintNotices() (err error) {
 	if r.plan.Permission, err = initialPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
-		fmt.Fprint(r.sys.Stderr, noticesAboutIneffectiveRulesAndSettings(r.flags, r.plan))
+		fmt.Fprint(r.sys.Stderr, noticesAboutIneffectiveRulesAndSettings(r.flags, r.plan), r.plan.Model.Notice)
 	}
 	return err
 }

@@ -142,10 +142,14 @@ type Model struct {
 	Thinking   claudecode.Thinking
 	Aliases    Aliases
 	Subagents  string // model of agents without their own; empty means Name
+	Notice     string // line about a model that is replaced or retired, for text output; empty means none
 }
 
 // Aliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
-type Aliases struct{ Default, Opus, Sonnet, Haiku string }
+type Aliases struct {
+	Default, Opus, Sonnet, Haiku string
+	KeepsLegacyOpus              bool // old models are not replaced by the latest Opus
+}
 
 // SystemPromptAndSchema holds the system prompt and the JSON Schema of the answer.
 type SystemPromptAndSchema struct {
