@@ -569,7 +569,8 @@ func TestPrepare(t *testing.T) {
 	tests := []struct{ name, tool, input, want string }{
 		{"default", "Edit", `{"file_path":"a","old_string":"b","new_string":"c"}`, `{"replace_all":false,"file_path":"a","old_string":"b","new_string":"c"}`},
 		{"no default for half a call", "Edit", `{"file_path":"a"}`, ``},
-		{"given", "Edit", `{"file_path":"a","old_string":"b","new_string":"c","replace_all":true}`, ``},
+		{"given", "Edit", `{"file_path":"a","new_string":"c","old_string":"b","replace_all":true}`, `{"replace_all":true,"file_path":"a","old_string":"b","new_string":"c"}`},
+		{"keys of a new file", "Write", `{"content":"c","file_path":"a"}`, `{"file_path":"a","content":"c"}`},
 		{"blanks", "Write", `{"file_path":"a.txt","content":"c  \nd\t\n  \ne \r\n  "}`, `{"file_path":"a.txt","content":"c\nd\n\ne\r\n"}`},
 		{"blanks of an edit", "Edit", `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c "}`, `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c"}`},
 		{"markdown", "Write", `{"file_path":"a.MD","content":"c  \n"}`, ``},

@@ -53,6 +53,8 @@ type ToolUse struct {
 	// ObservedInput is the input that hosts and hooks see, for example with an absolute path. Nil means that they see
 	// Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`
+	// KeyOrder are the keys of the tool's input schema, in its order; nil means unknown. It is not encoded.
+	KeyOrder []string `json:"-"`
 }
 
 // ChangeDirectoryPrefix returns the text that the CLI removes from the start of Bash commands if dir is the working directory.
@@ -74,12 +76,16 @@ func (u ToolUse) InputForModel() json.RawMessage {
 	return u.Input
 }
 
-// InputForHooksAndHosts returns the input that hooks and hosts see.
+// InputForHooksAndHosts returns the input that hooks and hosts see. Its keys have the order of the schema.
 func (u ToolUse) InputForHooksAndHosts() json.RawMessage {
+	input := u.Input
 	if u.ObservedInput != nil {
-		return u.ObservedInput
+		input = u.ObservedInput
 	}
-	return u.Input
+	if keys, err := plainjson.Parse(input); err == nil && keys.SortKeys(u.KeyOrder) {
+		return keys.Raw()
+	}
+	return input
 }
 
 // AgentRef identifies a running sub-agent.
@@ -131,6 +137,20 @@ type ToolResultBlock struct {
 	Content   Content `json:"content"`
 	// IsError is absent for most successes, false for Bash successes, true for errors (spec: cli-observed 2).
 	IsError *bool `json:"is_error,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler]. The keys have the order of the real CLI, which is a different one for failed calls.
+func (b ToolResultBlock) MarshalJSON() ([]byte, error) {
+	if b.IsError == nil || !*b.IsError {
+		type success ToolResultBlock
+		return Marshal(success(b))
+	}
+	return Marshal(struct {
+		Type      string  `json:"type"`
+		Content   Content `json:"content"`
+		IsError   bool    `json:"is_error"`
+		ToolUseID string  `json:"tool_use_id"`
+	}{b.Type, b.Content, true, b.ToolUseID})
 }
 
 // ImageBlock is a base64 image.

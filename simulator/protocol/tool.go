@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Tool is one callable tool.
@@ -20,6 +22,17 @@ type Tool struct {
 	ServerTitle  string // serverInfo.name
 	RawName      string // tool name as the server calls it
 	ServerSource string // "dynamic", "project", "user", "sdk"
+}
+
+// InputKeys returns the keys of the input schema, in its order.
+func (t Tool) InputKeys() (names []string) {
+	schema := plainjson.DecodeOrZero[struct {
+		Properties plainjson.Object `json:"properties"`
+	}](t.InputSchema)
+	for _, property := range schema.Properties {
+		names = append(names, property.Key)
+	}
+	return names
 }
 
 // ToolResult is the result of one tool call. A tool reports its failure by IsError, not by a Go error.

@@ -223,10 +223,10 @@ func renameOldAndNewStrKeys(in *tool.Keys) bool {
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
-// addReplaceAllDefault adds "replace_all": false as the first key, as the CLI does, to an input that has exactly the keys
-// file_path, old_string and new_string. It reports whether it changed the input.
+// addReplaceAllDefault adds "replace_all": false, as the CLI does, to an input that has exactly the keys file_path, old_string and
+// new_string. If the input now has exactly these four keys, it orders them with replace_all first. It reports whether it changed the input.
 func addReplaceAllDefault(in *plainjson.Object) bool {
-	if len(*in) != 3 || slices.ContainsFunc([]string{"file_path", "old_string", "new_string"}, func(key string) bool { return in.Get(key) == nil }) {
+	if slices.ContainsFunc([]string{"file_path", "old_string", "new_string"}, func(key string) bool { return in.Get(key) == nil }) {
 		return false
 	}
 	switch plainjson.TypeOf(in.Get("old_string")) {
@@ -234,8 +234,10 @@ func addReplaceAllDefault(in *plainjson.Object) bool {
 	default:
 		return false
 	}
-	*in = append(plainjson.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
-	return true
+	if len(*in) == 3 {
+		*in = append(*in, plainjson.Member{Key: "replace_all", Value: json.RawMessage("false")})
+	}
+	return len(*in) == 4 && in.Get("replace_all") != nil && in.SortKeys([]string{"replace_all", "file_path", "old_string", "new_string"})
 }
 
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
@@ -359,7 +361,8 @@ func Write(f *SeenFileTracker) tool.Tool {
 		Name: "Write",
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
-			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded
+			ordered := len(*in) == 2 && in.Get("content") != nil && in.Get("file_path") != nil && in.SortKeys([]string{"file_path", "content"})
+			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded || ordered
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameNonEmptyStringKey(in, "path", "file_path")

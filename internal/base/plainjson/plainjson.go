@@ -181,6 +181,23 @@ func (o Object) Delete(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }
 
+// SortKeys sorts the members of o by the position of their keys in order. Other keys come last and keep their order. It reports whether
+// the order has changed.
+func (o Object) SortKeys(order []string) (hasChanged bool) {
+	position := func(key string) int {
+		if i := slices.Index(order, key); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	byPosition := func(a, b Member) int { return position(a.Key) - position(b.Key) }
+	if slices.IsSortedFunc(o, byPosition) {
+		return false
+	}
+	slices.SortStableFunc(o, byPosition)
+	return true
+}
+
 // Distinct returns the object with each key once: the last value at the position of the first.
 func (o Object) Distinct() Object {
 	at := make(map[string]int, len(o))

@@ -34,8 +34,8 @@ type canUseToolRequest struct {
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
 	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil means omitted
-	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
+	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	AgentID            string                      `json:"agent_id,omitempty"` // set for calls of a sub-agent
 }
 
