@@ -29,7 +29,7 @@ func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan
 	id := planWithScenario.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
 	id.Profile = claudecode.ProfileForExactVersion(id.Version).WithEnvironment(env).WithFastMode(planWithScenario.Settings.AvailableModels)
-	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
+	id.Entrypoint = entrypoint(sys, f)
 	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatValueForOlderRustTool
 	id.APIKeySource = "none"
 	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
@@ -38,8 +38,15 @@ func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan
 	return id, err
 }
 
-func defaultEntrypoint(f *flags.Flags) string {
-	if f.Interactive {
+// entrypoint returns the name of the program that started the CLI. Without a terminal, "cli" does not count (observed with 2.1.330).
+func entrypoint(sys *process.System, f *flags.Flags) string {
+	set := sys.Getenv("CLAUDE_CODE_ENTRYPOINT")
+	switch {
+	case set != "" && set != "cli":
+		return set
+	case set == "" && isEnvEnabled(sys, "CLAUDE_CODE_ACTION"):
+		return "claude-code-github-action"
+	case f.Interactive:
 		return "cli"
 	}
 	return "sdk-cli"
