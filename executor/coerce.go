@@ -21,9 +21,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
 		return input
 	}
-	var s struct {
-		Properties map[string]schemaProperty `json:"properties"`
-	}
+	var s struct{ Properties map[string]schemaProperty }
 	if json.Unmarshal(schema, &s) != nil {
 		return input
 	}

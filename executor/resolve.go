@@ -137,9 +137,7 @@ func (x *Index) toolNameAfterServerPrefix(serverAndToolName string) string {
 // DisplayName returns the title in the tool's annotations or, without one, the readable form of its name. It ignores
 // the tool's top-level title (observed with 2.1.329).
 func DisplayName(t protocol.Tool) string {
-	var hints struct {
-		Title string `json:"title"`
-	}
+	var hints struct{ Title string }
 	if len(t.Annotations) > 0 && json.Unmarshal(t.Annotations, &hints) == nil && hints.Title != "" {
 		return hints.Title
 	}

@@ -91,9 +91,7 @@ func (a serverRequestHandler) answerElicitation(ctx context.Context, params json
 
 func addSchemaDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
 	var s struct {
-		Properties map[string]struct {
-			Default json.RawMessage `json:"default"`
-		} `json:"properties"`
+		Properties map[string]struct{ Default json.RawMessage } `json:"properties"`
 	}
 	out := map[string]json.RawMessage{}
 	_ = json.Unmarshal(schema, &s)    // an unreadable schema has no defaults

@@ -147,9 +147,7 @@ func (f *Frame) BindValue(frameTable diag.Value, b *diag.Binding) {
 }
 
 func hasTypeKey(raw json.RawMessage) bool {
-	var object struct {
-		Type string `json:"type"`
-	}
+	var object struct{ Type string }
 	return json.Unmarshal(raw, &object) == nil && object.Type != ""
 }
 

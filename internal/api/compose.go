@@ -76,9 +76,7 @@ func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse
 		scriptedCall.Input = json.RawMessage("{}")
 	}
 	if scriptedCall.Script != nil && scriptedCall.Script.Subagent != nil {
-		var input struct {
-			Prompt string `json:"prompt"`
-		}
+		var input struct{ Prompt string }
 		if json.Unmarshal(scriptedCall.Input, &input) == nil {
 			f.storeSubagentScript(scriptedCall.ID, input.Prompt, f.finalState.engine.Subagent(scriptedCall.Script.Subagent))
 		}
@@ -120,10 +118,8 @@ func (f *historyReplay) addStructuredOutputAsCallOrText(m *wire.Message, a *scri
 		return
 	}
 	var config struct {
-		Format struct {
-			Type string `json:"type"`
-		} `json:"format"`
-		Type string `json:"type"` // set in the older output_format
+		Format struct{ Type string } `json:"format"`
+		Type   string                `json:"type"` // set in the older output_format
 	}
 	if f.request.OutputConfig == nil || json.Unmarshal(f.request.OutputConfig, &config) != nil {
 		return

@@ -187,9 +187,7 @@ func ReplacedResultAsText(replacedResult json.RawMessage) string {
 
 // EditedContent converts an edited result. A list of content blocks becomes those blocks, anything else becomes text.
 func EditedContent(v json.RawMessage) protocol.Content {
-	var blocks []struct {
-		Type string `json:"type"`
-	}
+	var blocks []struct{ Type string }
 	known := []string{"text", "image", "document", "resource", "resource_link", "audio", "tool_reference"}
 	if json.Unmarshal(v, &blocks) == nil && len(blocks) > 0 {
 		var c protocol.Content

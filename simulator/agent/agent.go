@@ -276,10 +276,7 @@ type ForkedSkill struct {
 
 // runForkedSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
 func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	var in struct {
-		Skill string `json:"skill"`
-		Args  string `json:"args"`
-	}
+	var in struct{ Skill, Args string }
 	if json.Unmarshal(call.Input, &in) != nil {
 		return executor.Result{}, executor.ErrUnknownTool
 	}

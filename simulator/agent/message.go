@@ -39,10 +39,7 @@ func (s sendMessageResult) nonErrorToolResult() protocol.ToolResult {
 // sendMessage sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
 // continues in the background with the message.
 func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
-	var in struct {
-		To      string `json:"to"`
-		Message string `json:"message"`
-	}
+	var in struct{ To, Message string }
 	_ = json.Unmarshal(call.Input, &in) // the input was validated before
 	if in.To == "main" && call.Agent == nil {
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.nonErrorToolResult()

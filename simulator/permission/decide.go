@@ -19,9 +19,7 @@ func (p *Policy) RemoveUnknownBuiltinInputKeys(tool string, input json.RawMessag
 		return input
 	}
 	t, ok := p.opts.Tool(tool)
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
+	var schema struct{ Properties map[string]json.RawMessage }
 	var keys map[string]json.RawMessage
 	if !ok || t.Server != "" || json.Unmarshal(t.InputSchema, &schema) != nil || json.Unmarshal(input, &keys) != nil {
 		return input

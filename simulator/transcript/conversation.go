@@ -230,9 +230,7 @@ func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder strin
 
 // ingestContext returns the value of wireIngestContext for a Bash call whose command begins with the prefix for cwd; nil for other blocks.
 func ingestContext(blocks []protocol.Block, cwd string) map[string]map[string]string {
-	var in struct {
-		Command string `json:"command"`
-	}
+	var in struct{ Command string }
 	use, isCall := blocks[0].(protocol.ToolUse)
 	if !isCall || use.Name != "Bash" || json.Unmarshal(use.Written, &in) != nil || !strings.HasPrefix(in.Command, protocol.ChangeDirectoryPrefix(cwd)) {
 		return nil

@@ -55,11 +55,9 @@ func countChangedLines(r protocol.ToolResult) (added, removed int) {
 		return 0, 0
 	}
 	var out struct {
-		Type            string `json:"type"`
-		Content         string `json:"content"`
-		StructuredPatch []struct {
-			Lines []string `json:"lines"`
-		} `json:"structuredPatch"`
+		Type            string                     `json:"type"`
+		Content         string                     `json:"content"`
+		StructuredPatch []struct{ Lines []string } `json:"structuredPatch"`
 	}
 	if json.Unmarshal(raw, &out) != nil || !strings.Contains(string(raw), `"structuredPatch"`) {
 		return 0, 0

@@ -96,9 +96,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	case "user":
 		t.updateFromUserLine(&e, keys)
 	case "assistant":
-		var message struct {
-			ID string `json:"id"`
-		}
+		var message struct{ ID string }
 		decodeKey(keys, "message", &message)
 		e.apiMessageID = message.ID
 		t.unansweredHookTexts = nil
@@ -130,9 +128,7 @@ func (t *parsedTranscript) updateFromUserLine(e *transcriptLine, keys map[string
 	var meta, summary bool
 	decodeKey(keys, "isMeta", &meta)
 	decodeKey(keys, "isCompactSummary", &summary)
-	var message struct {
-		Content protocol.Content `json:"content"`
-	}
+	var message struct{ Content protocol.Content }
 	decodeKey(keys, "message", &message)
 	e.isToolResult = hasToolResult(message.Content)
 	decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
@@ -281,9 +277,7 @@ func (t *parsedTranscript) unmergedBranchMessages(leaf string) []Message {
 
 func (e transcriptLine) decodeContent() (protocol.Content, bool) {
 	var line struct {
-		Message struct {
-			Content protocol.Content `json:"content"`
-		} `json:"message"`
+		Message struct{ Content protocol.Content } `json:"message"`
 	}
 	err := json.Unmarshal(e.raw, &line)
 	return line.Message.Content, err == nil

@@ -42,9 +42,7 @@ func (r *Request) CheckAsTokenCountRequest() error {
 // not have the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with
 // thinking blocks must begin with a thinking block. Adjacent messages of one role count as one.
 func (r *Request) checkThinkingBlocksOfAssistant() error {
-	var thinking struct {
-		Type string `json:"type"`
-	}
+	var thinking struct{ Type string }
 	if r.Thinking == nil || json.Unmarshal(r.Thinking, &thinking) != nil || thinking.Type != "enabled" && thinking.Type != "adaptive" {
 		return nil
 	}

@@ -296,10 +296,8 @@ func (r *Request) SideRequestKind() string {
 	}
 	var config struct {
 		Format struct {
-			Type   string `json:"type"`
-			Schema struct {
-				Properties map[string]json.RawMessage `json:"properties"`
-			} `json:"schema"`
+			Type   string                                          `json:"type"`
+			Schema struct{ Properties map[string]json.RawMessage } `json:"schema"`
 		} `json:"format"`
 	}
 	if r.OutputConfig != nil && json.Unmarshal(r.OutputConfig, &config) != nil {

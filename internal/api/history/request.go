@@ -201,9 +201,7 @@ func (r *Request) SystemText() string {
 	if json.Unmarshal(r.System, &text) == nil {
 		return text
 	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
+	var blocks []struct{ Text string }
 	if json.Unmarshal(r.System, &blocks) != nil {
 		return ""
 	}
@@ -363,10 +361,7 @@ func (p *requestPrefixBuilder) addPrefixForEachBlock(roleOrSection string, block
 
 // cacheLifetime returns the lifetime in a cache_control; 0 means no cache_control.
 func cacheLifetime(raw json.RawMessage) time.Duration {
-	var control struct {
-		Type string `json:"type"`
-		TTL  string `json:"ttl"`
-	}
+	var control struct{ Type, TTL string }
 	switch {
 	case raw == nil || json.Unmarshal(raw, &control) != nil || control.Type != "ephemeral":
 		return 0

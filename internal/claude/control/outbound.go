@@ -122,9 +122,7 @@ func (p *Conn) SendToServer(ctx context.Context, server string, message json.Raw
 	answer := plainjson.DecodeOrZero[struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}](raw).Response
-	if plainjson.DecodeOrZero[struct {
-		ID json.RawMessage `json:"id"`
-	}](message).ID == nil {
+	if plainjson.DecodeOrZero[struct{ ID json.RawMessage }](message).ID == nil {
 		return nil, nil
 	}
 	if answer == nil {

@@ -238,9 +238,7 @@ func checkImage(image protocol.ImageBlock) protocol.Block {
 
 // originIfHuman returns a prompt's origin if it is "human", otherwise nil. Hosts may set no other origin (spec: cli-contract 2).
 func originIfHuman(rawPromptOrigin json.RawMessage) (rawOriginOrNil json.RawMessage) {
-	var origin struct {
-		Kind string `json:"kind"`
-	}
+	var origin struct{ Kind string }
 	if json.Unmarshal(rawPromptOrigin, &origin) != nil || origin.Kind != "human" {
 		return nil
 	}

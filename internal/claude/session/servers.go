@@ -338,9 +338,7 @@ const (
 )
 
 func samplingText(content json.RawMessage) string {
-	type block struct {
-		Text string `json:"text"`
-	}
+	type block struct{ Text string }
 	var blocks []block
 	if json.Unmarshal(content, &blocks) != nil {
 		blocks = make([]block, 1)

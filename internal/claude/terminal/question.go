@@ -34,9 +34,7 @@ type formQuestion struct {
 // newQuestionForm returns the form of a call, or nil if the input has no questions.
 func newQuestionForm(a *prompter, q *pendingPermissionRequest) *questionForm {
 	input := q.request.Use.InputForHooksAndHosts()
-	var in struct {
-		Questions []formQuestion `json:"questions"`
-	}
+	var in struct{ Questions []formQuestion }
 	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 {
 		return nil
 	}

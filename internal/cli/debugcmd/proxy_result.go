@@ -123,9 +123,7 @@ func outcomeOf(serverAnswer json.RawMessage) debug.Outcome {
 			Content json.RawMessage `json:"content"`
 			IsError bool            `json:"isError"`
 		} `json:"result"`
-		Error *struct {
-			Message string `json:"message"`
-		} `json:"error"`
+		Error *struct{ Message string } `json:"error"`
 	}
 	if json.Unmarshal(serverAnswer, &m) != nil {
 		return debug.Outcome{Failed: true, Error: "the server's answer cannot be read"}

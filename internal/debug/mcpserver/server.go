@@ -366,9 +366,7 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArgu
 	if err != nil {
 		return nil, err
 	}
-	var meta struct {
-		IsError bool `json:"isError"`
-	}
+	var meta struct{ IsError bool }
 	if json.Unmarshal(result, &meta) == nil && meta.IsError {
 		return toolOutputMarkedAsError{result}, nil
 	}

@@ -289,10 +289,7 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (st
 }
 
 func refusalError(status int, body []byte) error {
-	var e struct {
-		Error   string `json:"error"`
-		Message string `json:"message"`
-	}
+	var e struct{ Error, Message string }
 	if json.Unmarshal(body, &e) != nil || e.Error == "" {
 		return &debug.Error{Code: "http_error", Message: fmt.Sprintf("status %d", status)}
 	}

@@ -209,11 +209,9 @@ func (e *Wrapper) examineSent(line []byte) {
 		return
 	}
 	var frame struct {
-		Type      string `json:"type"`
-		RequestID string `json:"request_id"`
-		Request   struct {
-			Subtype string `json:"subtype"`
-		} `json:"request"`
+		Type      string                   `json:"type"`
+		RequestID string                   `json:"request_id"`
+		Request   struct{ Subtype string } `json:"request"`
 	}
 	if json.Unmarshal(line, &frame) != nil {
 		return

@@ -76,9 +76,7 @@ func singleKeyInput(key, value string) json.RawMessage {
 
 // CommandOrNameAndInput returns the call on one line: the command of a Bash call, otherwise the name and the input.
 func (c *Call) CommandOrNameAndInput() string {
-	var bash struct {
-		Command *string `json:"command"`
-	}
+	var bash struct{ Command *string }
 	if c.Tool == "Bash" && json.Unmarshal(c.Input, &bash) == nil && bash.Command != nil {
 		return *bash.Command
 	}

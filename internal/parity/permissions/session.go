@@ -99,10 +99,8 @@ type Outcome struct {
 }
 
 type event struct {
-	Type    string `json:"type"`
-	Message struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
+	Type    string                            `json:"type"`
+	Message struct{ Content json.RawMessage } `json:"message"`
 	Request struct {
 		Subtype   string `json:"subtype"`
 		ToolUseID string `json:"tool_use_id"`
