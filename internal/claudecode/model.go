@@ -160,6 +160,9 @@ func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 	return f.IsKnown && !slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2", "claude-mythos-5-2"}, f.Name)
 }
 
+// TokensOfSession is the number of tokens that the CLI tells a model at the start (observed with 2.1.330).
+const TokensOfSession = 15_000_000
+
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return slices.Clone(knownModels()) }
 

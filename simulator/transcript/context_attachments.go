@@ -29,6 +29,7 @@ type contextAttachmentWriter struct {
 	listedSkills       []string       // skills that attachments of the main conversation list
 	listed             listing        // tools and MCP servers that these attachments list
 	describedModel     string         // model that the last attachment describes; empty means none
+	usedTokens         map[string]int // by agent: tokens of the longest request and reply of a model that is told the remaining tokens
 	attribution        string         // text for commits that the main conversation has received; empty means none
 	describedStyle     string         // output style that the last attachment describes; empty means the default
 	beforeCommand      SessionContext // context before the command of the prompt has set its model
@@ -213,10 +214,20 @@ func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.A
 	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)
 }
 
+func (l *contextAttachmentWriter) countUsedTokens(agentID, model string, u protocol.Usage) {
+	if !claudecode.FactsOfModel(model).IsToldRemainingTokensByCLI() {
+		return
+	}
+	if l.usedTokens == nil {
+		l.usedTokens = map[string]int{}
+	}
+	l.usedTokens[agentID] = max(l.usedTokens[agentID], u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens+u.OutputTokens)
+}
+
 // remindersOfEachRequest returns the reminders of the tokens and the money that the model may still spend, and of the output style.
 func (l *contextAttachmentWriter) remindersOfEachRequest(agentID string, left protocol.RemainingLimits) (lines []any) {
 	if left.Tokens > 0 {
-		text := "<total_tokens>" + strconv.Itoa(left.Tokens) + " tokens left</total_tokens>"
+		text := "<total_tokens>" + strconv.Itoa(left.Tokens-l.usedTokens[agentID]) + " tokens left</total_tokens>"
 		lines = append(lines, l.conversation.reminderLine(agentID, newAttachment("total_tokens_reminder", "text", text), text))
 	}
 	if left.BudgetUSD > 0 {

@@ -344,12 +344,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		} else if ofModel {
 			madeBy = "model"
 		}
-		var transient *bool
-		if ev.Error == "rate_limit" {
-			transient = new(bool)
-		}
 		return protocol.SyntheticLine{
-			IsTransient: transient,
+			IsTransient: map[bool]*bool{true: new(bool)}[ev.Error == "rate_limit"],
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, HealsCarrier: ev.APIStatus == 413, ResendCannotCure: ev.Error == "billing_error",
@@ -382,6 +378,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			line.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: f.StopReason})
 		}
 		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
+		r.attachments.countUsedTokens(agentID, m.Model, f.Usage)
 		line.APIBlockIndex, line.ToolInputStreamMS, line.IngestContext = f.Index, f.InputStreamMS, ingestContext(m.Content, e.CWD)
 	}
 	return line

@@ -176,6 +176,38 @@ func TestRemindersOfRequests(t *testing.T) {
 	}
 }
 
+// The remaining tokens are those of the start without the longest request and reply, also in a resumed session.
+func TestRemainingTokens(t *testing.T) {
+	w := newWorld(t)
+	o := transcript.Options{Context: &remindingContext{}}
+	s := w.mustOpen(t, o)
+	turn := func(input int) {
+		record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{}, &protocol.Assistant{
+			UUID: w.id(), Final: &protocol.MessageSummary{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: input, OutputTokens: 1}},
+			Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Model: "claude-haiku-5-5", Content: []protocol.Block{protocol.Text("a")}},
+		})
+	}
+	turn(1)
+	turn(3)
+	turn(2)
+	closeAll(t, s)
+	o.Resume = s.ID()
+	s = w.mustOpen(t, o)
+	turn(1)
+	closeAll(t, s)
+	var left []string
+	for _, l := range readLines(t, s.Path()) {
+		if about, ok := l["attachment"].(line); ok && about["type"] == "total_tokens_reminder" {
+			left = append(left, about["text"].(string))
+		}
+	}
+	const want = "<total_tokens>9 tokens left</total_tokens> <total_tokens>7 tokens left</total_tokens> " +
+		"<total_tokens>5 tokens left</total_tokens> <total_tokens>5 tokens left</total_tokens>"
+	if diff := cmp.Diff(want, strings.Join(left, " ")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Requests describe the state of the repository, and those of an agent the state of its worktree.
 func TestGitStatus(t *testing.T) {
 	w := newWorld(t)

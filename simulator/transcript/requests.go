@@ -116,8 +116,9 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		var line struct {
 			Subtype, TurnOrigin, RenderedRole string
 			Message                           struct {
-				ID      string
-				Content json.RawMessage
+				ID, Model string
+				Content   json.RawMessage
+				Usage     protocol.Usage
 			}
 			Attachment        recordedAttachment
 			Rendered          []protocol.AttachmentText
@@ -133,6 +134,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			c.addUserMessage(contentBlocksFromJSON(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
 			c.addReply(line.Message.ID, contentBlocksFromJSON(line.Message.Content), line.IsAPIErrorMessage)
+			l.attachments.countUsedTokens("", line.Message.Model, line.Message.Usage)
 		case "attachment":
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)

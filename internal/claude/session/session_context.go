@@ -202,8 +202,8 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 
 func (s *sessionContext) remainingLimits(model string) protocol.RemainingLimits {
 	left := protocol.RemainingLimits{BudgetUSD: s.plan.Limits.MaxBudgetUSD, SpentUSD: s.spentUSD()}
-	if facts := claudecode.FactsOfModel(model); facts.IsToldRemainingTokensByCLI() {
-		left.Tokens = facts.ContextWindow
+	if claudecode.FactsOfModel(model).IsToldRemainingTokensByCLI() {
+		left.Tokens = claudecode.TokensOfSession
 	}
 	return left
 }
