@@ -19,15 +19,17 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if ev.TerminalReason == "budget_exhausted" { // no request follows the first reply
 		r.requests.inputOf("").replyID = ""
 	}
-	if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
+	var err error
+	if d := ev.DeferredToolUse; d != nil {
+		err = r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name,
+			"toolInput", d.Input, "hookName", "settings", "hookEvent", "PreToolUse", "permissionMode", r.sessionListLines.lastPromptMode)))
+	}
+	if err = cmp.Or(err, r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
 		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.contextOf("")), r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
-	}
-	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name, "toolInput", d.Input)))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
