@@ -245,6 +245,10 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]ma
 func (n *Normaliser) namesOfFilesWithUnnumberedIDs(linesByFileName map[string][]json.RawMessage) []string {
 	var names []string
 	for name := range linesByFileName {
+		transcript, isMeta := strings.CutSuffix(name, ".meta.json") // it has no times; its transcript numbers the same ids
+		if _, exists := linesByFileName[transcript+".jsonl"]; isMeta && exists {
+			continue
+		}
 		if slices.ContainsFunc(n.findIDsInText(name), func(id string) bool { return n.ids[id] == "" }) {
 			names = append(names, name)
 		}

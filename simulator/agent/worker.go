@@ -142,14 +142,15 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 	w.agents.mu.Lock()
 	w.simulator = sim
 	w.agents.mu.Unlock()
+	prompt := w.takePromptEvent(w.input.Prompt)
+	prompt.StartContext = append(prompt.StartContext, skills...)
 	if w.task.Background {
-		w.task.Post(&protocol.HiddenEvent{Event: w.takePromptEvent(w.input.Prompt)})
+		w.task.Post(&protocol.HiddenEvent{Event: prompt})
 	} else {
-		w.postMessageHiddenIfNested(w.takePromptEvent(w.input.Prompt))
+		w.postMessageHiddenIfNested(prompt)
 		w.task.Post(w.startHooks.Frames...)
 		simulator.LetMessageStreamContinue(ctx)
 	}
-	w.task.Post(skills...)
 	return w.runUntilNoMessage(ctx, w.input.Prompt)
 }
 
@@ -422,11 +423,9 @@ func (w *agentRun) preloadSkills(ctx context.Context, options *simulator.Options
 			continue
 		}
 		options.StartContext = append(options.StartContext, strings.TrimSpace(text))
-		ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{
+		events = append(events, &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{
 			protocol.Text("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>"), protocol.Text(text),
-		}}}, IsSynthetic: true}
-		w.setUserAgentFields(ev)
-		events = append(events, &protocol.HiddenEvent{Event: ev})
+		}}}})
 	}
 	return events
 }
@@ -436,7 +435,7 @@ func (w *agentRun) takePromptEvent(text string) *protocol.User {
 	if w.skillName != "" {
 		ev.Expansion = &protocol.ExpandedCommand{Name: w.skillName}
 	}
-	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
+	ev.StartContext, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
 	w.setUserAgentFields(ev)
 	return ev
 }

@@ -185,10 +185,10 @@ type User struct {
 	Expansion *ExpandedCommand `json:"-"`
 	ToolUseID string           `json:"-"`
 	// Summary marks the summary of a compacted conversation; transcripts record it with a [ConversationCompacted].
-	Summary    bool    `json:"-"`
-	Companion  bool    `json:"-"` // marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this
-	SourceUUID string  `json:"-"` // the uuid of the assistant event with the call that this result answers; for transcripts
-	StartHooks []Event `json:"-"` // records the hooks that ran before this first prompt of an agent; for transcripts
+	Summary      bool    `json:"-"`
+	Companion    bool    `json:"-"` // marks a text that the CLI adds to a turn after an incomplete reply; only transcripts record this
+	SourceUUID   string  `json:"-"` // the uuid of the assistant event with the call that this result answers; for transcripts
+	StartContext []Event `json:"-"` // the hooks and skills that follow this first prompt of an agent; for transcripts
 }
 
 // UserContent is the message inside a user event.

@@ -156,10 +156,15 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 		return err
 	}
 	var lines []any
-	for _, ev := range ev.StartHooks {
-		if added, ok := ev.(*protocol.AttachmentAdded); ok {
+	for _, ev := range ev.StartContext {
+		switch added := ev.(type) {
+		case *protocol.AttachmentAdded:
 			added.AgentID = id
 			lines = append(lines, a.conversation.addedAttachmentLine(added))
+		case *protocol.User:
+			e := a.conversation.takeNextLineEnvelope(id, "", "")
+			e.PromptID = a.conversation.promptID
+			lines = append(lines, protocol.UserLine{LineHead: e.LineHead, Type: "user", Message: added.Message, IsMeta: true, LineID: e.LineID, LineTrailer: e.LineTrailer})
 		}
 	}
 	now := a.attachments.currentSessionContextOf(id)
