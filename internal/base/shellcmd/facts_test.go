@@ -88,7 +88,8 @@ func textFacts(c Command) string {
 			facts = append(facts, flag.name)
 		}
 	}
-	for _, name := range c.Assignments {
+	for _, assignment := range c.Assignments {
+		name, _, _ := strings.Cut(assignment, "=")
 		facts = append(facts, "sets "+name)
 	}
 	for _, r := range c.Redirects {

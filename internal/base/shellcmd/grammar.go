@@ -119,6 +119,9 @@ type programTable struct {
 	Wrappers       map[string]wrapper
 	ReadOnly, Git  map[string]readOnlyOptionGrammar
 	ReadingPhrases map[string]string
+
+	// Variables that rules and permissions ignore before a command. Those of the locale must also have a value such as C or UTF-8.
+	HarmlessVariables, LocaleVariables []string
 }
 
 var programs = sync.OnceValue(func() (t programTable) {

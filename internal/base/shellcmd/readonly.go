@@ -14,7 +14,10 @@ func (s Script) IsReadOnly() bool {
 
 // IsReadOnly reports whether this command is known to only read.
 func (c Command) IsReadOnly() bool {
-	if HasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
+	if c.isHarmlessAssignment() {
+		return len(c.Redirects) == 0 && !c.IsOutputPiped
+	}
+	if HasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.hasOnlyHarmlessAssignments(literalAssignmentPattern()) {
 		return false
 	}
 	inner := c.WithoutBuiltinAndTimeoutPrefix()

@@ -41,7 +41,7 @@ type Command struct {
 	// written. Args[0] is the program. Args is empty if the command has only assignments or redirections.
 	Args        []string
 	Text        string   // source of assignments and words, without redirections
-	Assignments []string // variables set before the command (NAME=value)
+	Assignments []string // sources of the assignments before the command (NAME=value)
 	Redirects   []Redirect
 	Words       []Word // one description for each element of Args
 	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option. It is also true if a
@@ -296,7 +296,10 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
-			c.Assignments = append(c.Assignments, r.recordAssignmentAndReturnName(a, len(call.Args) == 0 && len(call.Assigns) == 1))
+			c.Assignments = append(c.Assignments, r.sourceText(a))
+			if len(call.Args) == 0 && len(call.Assigns) == 1 {
+				r.recordValueIfConstantOrHome(a)
+			}
 		}
 		parts = append(parts, r.sourceText(a))
 	}
@@ -332,17 +335,6 @@ func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (sources []s
 		c.Words[last].Shape, c.Words[last].resolved = c.Words[last].Shape+";", c.Words[last].resolved+";" // the second backslash escapes the semicolon for the real CLI (observed with 2.1.330)
 	}
 	return sources
-}
-
-// recordAssignmentAndReturnName returns the name of the variable, followed by "=~" if its value begins with ~user.
-func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, hasNoCommand bool) (nameMarkedIfUnsafeValue string) {
-	if hasNoCommand {
-		r.recordValueIfConstantOrHome(assignment)
-	}
-	if assignment.Value != nil && hasTildeUserPrefix(unquotedWordWithPlaceholders(assignment.Value, nil)) {
-		return assignment.Name.Value + "=~"
-	}
-	return assignment.Name.Value
 }
 
 // runsCommandOtherThanDeclaration reports whether a statement runs a command, which an assignment does not. It returns false for a

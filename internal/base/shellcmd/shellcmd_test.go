@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 			Redirects: []Redirect{{Op: ">", Target: "out", WritesFile: true, Word: literalWord("out")}, {Op: ">&", Target: "1", Word: literalWord("1")}},
 		}}, Obstacle: Obstacle{Kind: ObstacleBackslashBeforeSpaceOrLineEnd}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
-			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A"},
+			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A=1"},
 			Words: []Word{literalWord("npm"), literalWord("run"), literalWord("build")}, Redirects: []Redirect{},
 		}}}},
 		{"{ ls; } >/dev/null", Script{
@@ -277,6 +277,54 @@ func TestPrograms(t *testing.T) {
 		}
 		if got := strings.Join(s.Commands[0].WithoutUnprivilegedWrappers().Args, " "); got != tt.wrapped {
 			t.Errorf("%q: wrapped is %q, want %q", tt.in, got, tt.wrapped)
+		}
+	}
+}
+
+func TestHasOnlyHarmlessAssignments(t *testing.T) {
+	tests := []struct {
+		in             string
+		want, readOnly bool // whether a rule for mytool, or a command that only reads, may follow the assignments
+	}{
+		{"", true, true},
+		{"CI=1", true, true},
+		{"CI=1 NODE_ENV=test LANG=C", true, true},
+		{"CI=1 FOO=1", false, false},
+		{"CI=a,b", false, true},
+		{"CI='a b'", false, true},
+		{`CI="$X"`, false, false},
+		{"CI=$(date)", false, false},
+		{"CI=/x", false, false},
+		{"CI=a/../b", false, false},
+		{"CI=a/b", true, true},
+		{"CI=~", false, false},
+		{"CI+=1", false, false},
+		{"LANG=en_US.UTF-8", true, true},
+		{"LANG=en_US.ISO8859-1", false, false},
+		{"LANG=", false, true},
+		{"LC_ALL=", false, false},
+		{"LC_MESSAGES=C", false, false},
+		{"PATH=x", false, false},
+	}
+	for _, tt := range tests {
+		s, err := Parse(tt.in + " ls")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Commands[0].HasOnlyHarmlessAssignments(); got != tt.want {
+			t.Errorf("%s: harmless and plain: %t, want %t", tt.in, got, tt.want)
+		}
+		if got := s.Commands[0].IsReadOnly(); got != tt.readOnly {
+			t.Errorf("%s ls: reads only: %t, want %t", tt.in, got, tt.readOnly)
+		}
+	}
+	for in, want := range map[string]bool{"CI=1": true, "CI=$HOME": true, "CI=~": false, "LANG=C": false, "FOO=1": false, "CI=1 > f": false, "LINES=5": true, "LINES=$(tput lines)": false} {
+		s, err := Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Commands[0].IsReadOnly(); got != want {
+			t.Errorf("%s alone: reads only: %t, want %t", in, got, want)
 		}
 	}
 }

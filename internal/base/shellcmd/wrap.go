@@ -3,6 +3,7 @@ package shellcmd
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -207,11 +208,45 @@ func (c Command) WithVariableValuesFromScript() Command {
 	return c
 }
 
-// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its effect.
+// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its effect, and whether their
+// values are plain: letters, digits and the characters _ . / : - without quotes.
 func (c Command) HasOnlyHarmlessAssignments() bool {
-	return !slices.ContainsFunc(c.Assignments, func(name string) bool {
-		return !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields("LANG LANGUAGE TZ NO_COLOR FORCE_COLOR TERM COLUMNS LINES NODE_ENV"), name)
+	return c.hasOnlyHarmlessAssignments(plainAssignmentPattern())
+}
+
+var (
+	plainAssignmentPattern   = LazyRegexp(`^(\w+)=([\w./:-]+)$`)
+	literalAssignmentPattern = LazyRegexp(`^(\w+)=((?:[^\s$` + "`" + `~"'\\(){}<>;&|]|'[^']*'|"[^"$` + "`" + `]*")*)$`)
+	pathInValuePattern       = LazyRegexp(`(^|:)["']?(/|\./)|(^|[/:])["']?\.\.(["'/:]|$)|~`)
+	harmlessLocalePattern    = LazyRegexp(`(?i)^["']?(C|POSIX|([\w-]+\.)?UTF-?8(@\w+)?)["']?$`)
+)
+
+func (c Command) hasOnlyHarmlessAssignments(pattern *regexp.Regexp) bool {
+	return !slices.ContainsFunc(c.Assignments, func(assignment string) bool {
+		m := pattern.FindStringSubmatch(assignment)
+		switch {
+		case m == nil || pathInValuePattern().MatchString(m[2]):
+			return true
+		case slices.Contains(programs().LocaleVariables, m[1]):
+			return !harmlessLocalePattern().MatchString(m[2]) && assignment != "LANG="
+		}
+		return !slices.Contains(programs().HarmlessVariables, m[1])
 	})
+}
+
+// isHarmlessAssignment reports whether the command only sets one harmless variable (all exceptions were observed with 2.1.330).
+func (c Command) isHarmlessAssignment() bool {
+	if len(c.Args) > 0 || len(c.Assignments) != 1 {
+		return false
+	}
+	name, value, _ := strings.Cut(c.Assignments[0], "=")
+	switch name {
+	case "LANGUAGE", "LC_TIME":
+		return false
+	case "COLUMNS", "LINES":
+		return !strings.Contains(value, "$")
+	}
+	return !strings.Contains(value, "~") && slices.Contains(programs().HarmlessVariables, strings.TrimSuffix(name, "+"))
 }
 
 // UnwrappedCommandLines returns the command line, and the lines that remain when wrappers and their options are removed one by one. For
