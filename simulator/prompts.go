@@ -93,7 +93,7 @@ func (p *turnPrompts) describeUnknownCommand(ctx context.Context, name string) {
 	if len(p.prompt.Content.Blocks) == 1 {
 		p.recordedContent = protocol.Content{Text: typed}
 	}
-	if p.beginsWithPath = p.sim.commands.IsPath("/" + name); p.beginsWithPath {
+	if p.beginsWithPath = p.sim.commands.IsPath("/"+name) || strings.HasSuffix(name, slash.MCPPromptSuffix); p.beginsWithPath {
 		return
 	}
 	init, names := p.sim.main.Context.Init(ctx), []string{}

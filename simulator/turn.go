@@ -104,6 +104,9 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	}
 	defer t.commands.applyExpansionToolsAndEffort(command)()
 	if command != nil {
+		if command.Kind == "mcp_prompt" {
+			call.Name = command.UsedTool // which differs from what the user typed
+		}
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	} else if t.sim.main.Context != nil {
 		t.prompts.describeUnknownCommand(ctx, call.Name)

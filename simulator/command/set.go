@@ -56,7 +56,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	}
 	for _, st := range s.options.Servers.Servers() {
 		for _, p := range st.Prompts {
-			if p.Command() == name {
+			if p.Command() == name || mcpPromptTitle(p) == name {
 				return mcpPromptCommand{p, s.options.Servers}, true
 			}
 		}
@@ -219,12 +219,13 @@ type mcpPromptCommand struct {
 // Run lets the server evaluate the prompt.
 func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.promptText(ctx, call.Args)
-	name := c.definition.Server + ":" + c.definition.Name + " (MCP)"
 	if err != nil {
-		return &slash.Outcome{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
+		return &slash.Outcome{Text: err.Error(), Name: mcpPromptTitle(c.definition), Result: "mcp", Failed: true}, nil
 	}
-	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp", UsedTool: call.Name}
+	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp", UsedTool: c.definition.Command()}
 }
+
+func mcpPromptTitle(p mcp.Prompt) string { return p.Server + ":" + p.Name + slash.MCPPromptSuffix }
 
 // promptText lets the server evaluate the prompt. Words become arguments in order. Quotes have no meaning, and words without
 // an argument are dropped, as in the real CLI.

@@ -13,7 +13,7 @@ import (
 
 // Call is a prompt that is a slash command: "/name args".
 type Call struct {
-	Name string // without the slash: "clear", "plugin:cmd", "mcp__server__prompt"
+	Name string // without the slash: "clear", "plugin:cmd", "mcp__server__prompt", "server:prompt (MCP)"
 	Args string // text after the name, trimmed
 }
 
@@ -28,8 +28,15 @@ func Parse(prompt string) (Call, bool) {
 	if m == nil {
 		return Call{}, false
 	}
-	return Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}, true
+	c := Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}
+	if args, ok := strings.CutPrefix(c.Args+" ", "(MCP) "); ok {
+		c.Name, c.Args = c.Name+MCPPromptSuffix, strings.TrimSpace(args)
+	}
+	return c, true
 }
+
+// MCPPromptSuffix is the end of the names that users see for MCP prompts, such as "server:prompt (MCP)".
+const MCPPromptSuffix = " (MCP)"
 
 // Tags returns the text with which transcripts record the prompt of a command (spec: cli-contract 9.6).
 func (c Call) Tags() (transcriptText string) {

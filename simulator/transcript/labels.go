@@ -135,8 +135,9 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return
 	}
-	if _, call, ok := typed.SplitUserTypedText(); ok && ev.Expansion != nil {
-		typed = protocol.Content{Text: call}
+	if _, tags, ok := strings.Cut(ev.Content.Text, "<command-name>"); ok && ev.Expansion != nil {
+		name, args, _ := strings.Cut(tags, "</command-name>\n<command-args>")
+		typed = protocol.Content{Text: name + " " + strings.TrimSuffix(args, "</command-args>")}
 	}
 	if ev.Queued != nil {
 		typed = protocol.Content{Text: ev.Queued[0]}
