@@ -16,15 +16,12 @@ type Pattern struct {
 	// anywhere in it, `glob` the whole text with `*`, `?` and `[…]`, `any` every text, `all` every one of `patterns`,
 	// `any_of` at least one of them, `not` any text that `pattern` does not match. Case matters.
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
-	// Text is the text that patterns of type `exact` and `contains` compare with.
-	Text string `toml:"text"`
+	Text string      `toml:"text"` // Text is the text that patterns of type `exact` and `contains` compare with.
 	// Pattern is the expression of `regex` and `glob`; for `not` it is the pattern to negate.
-	Pattern string `toml:"pattern" schema:"string|Pattern"`
-	// Patterns are the parts of `all` and `any_of`.
-	Patterns []Pattern `toml:"patterns"`
+	Pattern  string    `toml:"pattern" schema:"string|Pattern"`
+	Patterns []Pattern `toml:"patterns"` // Patterns are the parts of `all` and `any_of`.
 
-	// Not is the value of `pattern` if Type is "not".
-	Not *Pattern
+	Not *Pattern // Not is the value of `pattern` if Type is "not".
 }
 
 // PatternType is the `type` of a [Pattern].

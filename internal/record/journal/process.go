@@ -2,18 +2,13 @@ package journal
 
 // Start is the start of a process that acts as claude. The lines of every process begin with it.
 type Start struct {
-	// Argv is the command line, the program's name first.
-	Argv []string `json:"argv"`
-	// CWD is the working directory.
-	CWD string `json:"cwd"`
-	// PPID is the id of the parent process.
-	PPID int `json:"ppid"`
-	// Parent is the name of the parent process, if the system provides it.
-	Parent string `json:"parent,omitempty"`
+	Argv   []string `json:"argv"`             // Argv is the command line, the program's name first.
+	CWD    string   `json:"cwd"`              // CWD is the working directory.
+	PPID   int      `json:"ppid"`             // PPID is the id of the parent process.
+	Parent string   `json:"parent,omitempty"` // Parent is the name of the parent process, if the system provides it.
 	// InheritedVariables are variables of another claude session that this process has inherited.
 	InheritedVariables []string `json:"leaks,omitempty"`
-	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
-	SecretArguments []string `json:"secrets,omitempty"`
+	SecretArguments    []string `json:"secrets,omitempty"` // SecretArguments are the arguments that contain a secret, as `argv[N]`.
 	// UnknownVariables are the `CLAUDELESS_` variables that are set but not known, each with the nearest known name.
 	UnknownVariables []string `json:"unknown_variables,omitempty"`
 	// Subcommand of claude, such as `auth`; absent if the process has a session.
@@ -22,42 +17,31 @@ type Start struct {
 	SuggestedCommand string `json:"meant,omitempty"`
 	// LogCache is the directory in which a real claude keeps the logs of its MCP servers.
 	LogCache string `json:"cache,omitempty"`
-	// Fault is the name of the fault that --failure or CLAUDELESS_FAILURE requested.
-	Fault string `json:"fault,omitempty"`
+	Fault    string `json:"fault,omitempty"` // Fault is the name of the fault that --failure or CLAUDELESS_FAILURE requested.
 }
 
 // Run is the configuration of a process's session. Processes that print a version or reject the command line do not write it.
 type Run struct {
-	// Argv is the command line, the program's name first.
-	Argv []string `json:"argv"`
-	// CWD is the working directory of the run.
-	CWD string `json:"cwd"`
-	// Env lists selected environment variables.
-	Env map[string]string `json:"env"`
-	// Settings are the settings sources that were read.
-	Settings []string `json:"settings"`
+	Argv     []string          `json:"argv"`     // Argv is the command line, the program's name first.
+	CWD      string            `json:"cwd"`      // CWD is the working directory of the run.
+	Env      map[string]string `json:"env"`      // Env lists selected environment variables.
+	Settings []string          `json:"settings"` // Settings are the settings sources that were read.
 	// SystemPrompt is the system prompt that flags set; absent if no flag sets one.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
-	// AppendPrompt is the text that flags append to the system prompt.
-	AppendPrompt *string `json:"append_system_prompt,omitempty"`
+	AppendPrompt *string `json:"append_system_prompt,omitempty"` // AppendPrompt is the text that flags append to the system prompt.
 	// Scenario is the scenario as named on the command line; absent if none exists.
 	Scenario string `json:"scenario,omitempty"`
 	// ScenarioFile is the absolute path of the scenario's file; absent if it has no file.
 	ScenarioFile string `json:"scenario_file,omitempty"`
 	// ScenarioDigest is the SHA-256 of the scenario and the files that it includes.
 	ScenarioDigest string `json:"scenario_digest,omitempty"`
-	// Model is the full name of the initial model.
-	Model string `json:"model"`
-	// PermissionMode is the initial mode.
-	PermissionMode string `json:"permission_mode"`
-	// InputFormat is `text` or `stream-json`.
-	InputFormat string `json:"input_format,omitempty"`
-	// Interactive is true if the session ran on a terminal.
-	Interactive bool `json:"interactive,omitempty"`
+	Model          string `json:"model"`                  // Model is the full name of the initial model.
+	PermissionMode string `json:"permission_mode"`        // PermissionMode is the initial mode.
+	InputFormat    string `json:"input_format,omitempty"` // InputFormat is `text` or `stream-json`.
+	Interactive    bool   `json:"interactive,omitempty"`  // Interactive is true if the session ran on a terminal.
 	// IgnoredSettings are the parts of settings files that are not in effect, with the reason.
 	IgnoredSettings []string `json:"settings_faults,omitempty"`
-	// MCPServers are the names of the configured servers.
-	MCPServers []string `json:"mcp_servers,omitempty"`
+	MCPServers      []string `json:"mcp_servers,omitempty"` // MCPServers are the names of the configured servers.
 	// SkipsPermissions is true if --dangerously-skip-permissions is active outside a sandbox (no IS_SANDBOX).
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
