@@ -17,7 +17,7 @@ import (
 
 // LintOptions configure [Lint] with information that is not in the scenario.
 type LintOptions struct {
-	Tools []protocol.Tool // Tools are the built-in tools; nil means that calls of built-in tools are not checked.
+	Tools []protocol.Tool // the built-in tools; nil means that calls of built-in tools are not checked
 	// Server returns the problems of an entry of [mcp.servers]; nil means that the entries are not checked.
 	Server      func(name string, entry map[string]any) []string
 	Placeholder string // Placeholder is the text of answers that a person must still replace. Lint warns about them; empty means none.

@@ -103,9 +103,9 @@ type Reply struct {
 	// Gate is the name of the gate at which the session waits before the message. After is the name of another step's
 	// gate; the session waits until that gate is released, too. Empty means no gate.
 	Gate, After      string
-	Fault            string          // Fault is the fault that the program's output has from this message on; empty means none.
-	Frames           []Frame         // Frames are written before the message, with templates evaluated.
-	StructuredOutput json.RawMessage // StructuredOutput is the scripted answer to a JSON schema; nil means none.
+	Fault            string          // the fault that the program's output has from this message on; empty means none
+	Frames           []Frame         // written before the message, with templates evaluated
+	StructuredOutput json.RawMessage // the scripted answer to a JSON schema; nil means none
 	Stream           *Stream         // pace of this message; nil means the pace of the scenario
 	Rule             RuleRef
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
@@ -115,7 +115,7 @@ type Reply struct {
 	// with tool calls before the user's next prompt.
 	IsEndless  bool
 	NearMisses []string
-	HasMore    bool // HasMore is true if another message of the response follows.
+	HasMore    bool // true if another message of the response follows
 	// Missing lists paths in the templates of this message that have no value, such as `results[0].structured.nmae`.
 	Missing []string
 }

@@ -59,7 +59,7 @@ type Line struct {
 // Entry is one parsed line.
 type Entry struct {
 	LineHead
-	When time.Time // When is the parsed Time; zero means it could not be parsed.
+	When time.Time // the parsed Time; zero means it could not be parsed
 	// Source is the number of the journal that contains the line, from 0. If several journals are read together, a
 	// process id is not enough to identify a process, because two machines may use the same id.
 	Source int

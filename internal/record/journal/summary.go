@@ -10,9 +10,9 @@ import (
 
 // LineOrigin is the process that wrote a line, and the time.
 type LineOrigin struct {
-	Source  int     // Source numbers the journals that are read together, see Entry.
-	PID     int     // PID is the process id.
-	AfterMS float64 // AfterMS is the time since the beginning of the run.
+	Source  int     // numbers the journals that are read together, see Entry
+	PID     int     // the process id
+	AfterMS float64 // the time since the beginning of the run
 }
 
 // Summary collects the facts from which expectations and gates are judged. It gets them from journal lines, even if the
