@@ -227,7 +227,7 @@ func builtinToolsInInitOrder(o builtinToolListingOptions) []string {
 			return match
 		})
 	}
-	if out("Bash") && slices.Contains(list, "Bash") {
+	if out("Bash") && o.IsDefault() && !o.Bare {
 		// Without a shell, no Monitor tool is listed, but the tools for searching are.
 		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
 	}

@@ -53,6 +53,8 @@ func TestTools(t *testing.T) {
 			builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
+		{"--tools names the disallowed Bash", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Bash"}, Disallowed: []string{"Bash"}}}, "Read"},
+		{"--bare with the disallowed Bash", builtinToolListingOptions{Bare: true, Tools: launch.Tools{Disallowed: []string{"Bash"}}}, "Edit Read"},
 		{"disallowed by patterns", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
 		{"all disallowed", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"*"}}}, ""},
 		{"--tools names a tool that needs a host (contract 3.3)", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
