@@ -337,15 +337,8 @@ func (x *modelClient) simulateFailureAndRetries(ctx context.Context, rule string
 			return err
 		}
 	}
-	prompt := 0
-	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
-		prompt = scenarios.Tokens(len(x.prompts.prompt.Content.Plain()))
-	}
-	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastAssistantUUID != "" && !x.sim.options.Limits.DisableAutoCompact {
-		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge, prompt)
-		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
-			return err
-		}
+	if done, err := x.compactIfRequestWasTooLong(ctx, api); err != nil || done && x.sim.isFailureUsedUp(rule, f) {
+		return err
 	}
 	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the received part, the usage of the session does not
 		broken := x.estimateUsageOfPartialReply(f)

@@ -1,9 +1,11 @@
 package simulator
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -35,4 +37,20 @@ func (x *modelClient) switchToFallbackForTurn(api apiFailure) {
 		protocol.Field{Key: "original_model", Value: original},
 		protocol.Field{Key: "fallback_model", Value: name},
 		protocol.Field{Key: "content", Value: content})
+}
+
+// compactIfRequestWasTooLong compacts the conversation and announces the next request, if the API refused the request because of its size.
+func (x *modelClient) compactIfRequestWasTooLong(ctx context.Context, api apiFailure) (done bool, err error) {
+	tooLarge := api.Status == 413
+	if !tooLarge && api.TerminalReason != "prompt_too_long" || x.sim.history.lastAssistantUUID == "" || x.sim.options.Limits.DisableAutoCompact {
+		return false, nil
+	}
+	prompt := 0
+	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
+		prompt = scenarios.Tokens(len(x.prompts.prompt.Content.Plain()))
+	}
+	if done, err = (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge, prompt); err == nil && done {
+		x.emitRequestStatusAndReplayPrompt()
+	}
+	return done, err
 }
