@@ -176,21 +176,22 @@ type SyntheticLine struct {
 	LineHead
 	Type string `json:"type"` // "assistant"
 	LineID
-	Message           AssistantMessage `json:"message"`
-	RequestID         string           `json:"requestId,omitempty"`
-	Error             string           `json:"error,omitempty"`
-	IsAPIErrorMessage bool             `json:"isApiErrorMessage"`
-	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
-	APIErrorCode      string           `json:"apiErrorCode,omitempty"`
-	APIErrorType      string           `json:"apiErrorType,omitempty"`
-	APIError          string           `json:"apiError,omitempty"`
-	ErrorDetails      string           `json:"errorDetails,omitempty"`         // set if a request was too long
-	HealsCarrier      bool             `json:"healsDistinctCarrier,omitempty"` // true if a request was too large
-	IsTransient       *bool            `json:"apiErrorIsTransient,omitempty"`  // false for an exceeded rate limit
-	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"`     // true if the account has no credit
-	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
-	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
-	MadeBy            string           `json:"madeBy"` // "other"
+	Message           AssistantMessage  `json:"message"`
+	RequestID         string            `json:"requestId,omitempty"`
+	Error             string            `json:"error,omitempty"`
+	IsAPIErrorMessage bool              `json:"isApiErrorMessage"`
+	APIErrorStatus    int               `json:"apiErrorStatus,omitempty"`
+	APIErrorCode      string            `json:"apiErrorCode,omitempty"`
+	APIErrorType      string            `json:"apiErrorType,omitempty"`
+	APIError          string            `json:"apiError,omitempty"`
+	APIErrorParams    map[string]string `json:"apiErrorParams,omitempty"`
+	ErrorDetails      string            `json:"errorDetails,omitempty"`         // set if a request was too long
+	HealsCarrier      bool              `json:"healsDistinctCarrier,omitempty"` // true if a request was too large
+	IsTransient       *bool             `json:"apiErrorIsTransient,omitempty"`  // false for an exceeded rate limit
+	ResendCannotCure  bool              `json:"resendCannotCure,omitempty"`     // true if the account has no credit
+	PerTurnEffort     *string           `json:"perTurnEffort,omitempty"`
+	NoToolCall        bool              `json:"failedResponseHadNoToolCall,omitempty"`
+	MadeBy            string            `json:"madeBy"` // "other"
 	LineTrailer
 }
 

@@ -344,10 +344,13 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		} else if ofModel {
 			madeBy = "model"
 		}
+		if ev.APIErrorParams != nil {
+			perTurn = nil
+		}
 		return protocol.SyntheticLine{
 			IsTransient: map[bool]*bool{true: new(bool)}[ev.Error == "rate_limit"],
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
-			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
+			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError, APIErrorParams: ev.APIErrorParams,
 			ErrorDetails: ev.ErrorDetails, HealsCarrier: ev.APIStatus == 413, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ofModel, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
