@@ -104,6 +104,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	}
 	defer t.commands.applyExpansionToolsAndEffort(command)()
 	if command != nil {
+		call.Name = cmp.Or(command.Name, call.Name)
 		if command.Kind == "mcp_prompt" {
 			call.Name = command.UsedTool // which differs from what the user typed
 		}

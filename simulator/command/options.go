@@ -97,7 +97,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)
 	}
-	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.UsedTool(c.definition.Body)}
+	x := &slash.Expansion{Name: c.definition.Name, Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.UsedTool(c.definition.Body)}
 	if c.definition.Model != "" {
 		x.Model = c.options.Models.ModelNameAfterOverrides(c.definition.Model)
 	}

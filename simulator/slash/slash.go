@@ -60,6 +60,7 @@ func ErrorOutput(text string) string {
 
 // Expansion is the text that the model receives for a custom command, a skill or an MCP prompt.
 type Expansion struct {
+	Name   string // full name of the command, even if the user typed a shorter one; empty means the typed name
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
