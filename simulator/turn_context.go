@@ -30,7 +30,10 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 	}
 	st.background = &backgroundTaskReporter{sim: s, out: st.out, totals: st.totals}
 	st.prompts = &turnPrompts{sim: s, out: st.out, prompt: in}
-	if in.UUIDs == nil && in.UUID != "" {
+	switch {
+	case in.Source == protocol.PromptSourceWakeup: // no host sent the prompt, so events do not list it
+		st.prompts.promptUUID, st.prompts.prompt.UUID = in.UUID, ""
+	case in.UUIDs == nil && in.UUID != "":
 		st.prompts.prompt.UUIDs = []string{in.UUID}
 	}
 	st.hooks = &turnHooks{sim: s, out: st.out, prompts: st.prompts}

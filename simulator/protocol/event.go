@@ -427,6 +427,9 @@ type Frame struct {
 	UUID      string // empty means omitted
 }
 
+// PromptSourceWakeup is the source of a prompt that the model has scheduled with ScheduleWakeup.
+const PromptSourceWakeup = "loop_wakeup"
+
 // CommandLifecycle returns the frame that reports the state of a prompt or a deferred call: queued, started, completed
 // or cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
 func CommandLifecycle(promptUUID, state string) *Frame {

@@ -79,7 +79,9 @@ type UserLine struct {
 	Origin          json.RawMessage      `json:"origin,omitempty"`
 	PromptSource    string               `json:"promptSource,omitempty"` // "sdk", "system", "typed" or "queued"
 	SentAtMS        int64                `json:"sentAtMs,omitempty"`     // Unix time
-	TurnOrigin      string               `json:"turnOrigin,omitempty"`   // "sdk", "task_notification" or "human"
+	SkipCommands    bool                 `json:"queueSkipSlashCommands,omitempty"`
+	WakeupSource    string               `json:"wakeupSource,omitempty"`
+	TurnOrigin      string               `json:"turnOrigin,omitempty"` // "sdk", "task_notification", "scheduled" or "human"
 	TurnPosition    *SessionTurnPosition `json:"turnPosition,omitempty"`
 	AttributionKey  string               `json:"turnAttributionKey,omitempty"` // the host's id of the prompt; may be empty
 	MergedUUIDs     []string             `json:"mergedSendUuids,omitempty"`

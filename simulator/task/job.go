@@ -89,6 +89,16 @@ func (s *Set) RemoveJobs(matches func(Job) bool) int {
 	return before - len(s.scheduledJobs)
 }
 
+// NextWakeup returns the job with a run time of its own, if there is one. A session has at most one.
+func NextWakeup(s *Set) (wakeup Job, ok bool) {
+	for _, j := range s.Jobs() {
+		if !j.At.IsZero() {
+			return j, true
+		}
+	}
+	return Job{}, false
+}
+
 // Jobs lists the jobs of the session, oldest first.
 func (s *Set) Jobs() []Job {
 	s.mu.Lock()

@@ -268,6 +268,9 @@ func setPromptSourceOutsideTerminal(line *protocol.UserLine, ev *protocol.Prompt
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
 	}
+	if ev.Source == protocol.PromptSourceWakeup {
+		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipCommands, line.WakeupSource, line.SkipAttachments = true, "system", "scheduled", true, ev.Source, true
+	}
 	if string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
 	}

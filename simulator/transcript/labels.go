@@ -143,7 +143,7 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 		typed = protocol.Content{Text: ev.Queued[0]}
 	}
 	text := cmp.Or(textForSessionList(typed), textForSessionList(ev.Content))
-	if inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""; text != "" && !inherited && ev.Source != "system" {
+	if inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""; text != "" && !inherited && ev.Source != "system" && ev.Source != protocol.PromptSourceWakeup {
 		l.lastPromptText = text
 	}
 }

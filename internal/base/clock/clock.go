@@ -92,6 +92,18 @@ func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
+// WaitUntil waits until t. A frozen clock jumps to t without waiting.
+func (s *Source) WaitUntil(ctx context.Context, t time.Time) error {
+	d := t.Sub(s.Now())
+	if !s.HasSeedAndStart() {
+		return Sleep(ctx, d)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offset += max(d, 0)
+	return ctx.Err()
+}
+
 // Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

@@ -226,10 +226,11 @@ func (r *recorder) saveScenarioStateInTranscript() {
 	}
 }
 
-func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleState string) iter.Seq2[protocol.Event, error] {
+func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleState string, more ...protocol.Field) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range prompt.UUIDs {
 			frame := protocol.CommandLifecycle(id, lifecycleState)
+			frame.Fields = append(frame.Fields, more...)
 			frame.UUID, frame.SessionID = r.clock.NewID(), r.ID()
 			if !yield(frame, nil) {
 				return

@@ -23,6 +23,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
@@ -291,16 +292,47 @@ func (s *Session) PlayTurnsAndBackgroundWork(ctx context.Context, prompts []prot
 		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
 		all = append(all, s.records.promptLifecycleEvents(in, "started"), turn, s.records.promptLifecycleEvents(in, "completed"))
 	}
-	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackgroundAndItsTurns(ctx, s.plan.Limits.BackgroundLimit)), unrecordedDelayedResults(s))
-	return s.recordAndYieldEvents(func(yield func(protocol.Event, error) bool) {
-		for _, events := range all {
+	all = append(all, backgroundWorkAndItsTurns(ctx, s), turnsOfWakeups(ctx, s))
+	return s.recordAndYieldEvents(concatEvents(all...))
+}
+
+// concatEvents yields the events of each part until an error.
+func concatEvents(parts ...Events) Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for _, events := range parts {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
 					return
 				}
 			}
 		}
-	})
+	}
+}
+
+func backgroundWorkAndItsTurns(ctx context.Context, s *Session) Events {
+	return concatEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackgroundAndItsTurns(ctx, s.plan.Limits.BackgroundLimit)), unrecordedDelayedResults(s))
+}
+
+// turnsOfWakeups waits for each wake-up that the model has scheduled and then runs a turn with its prompt (observed with 2.1.330).
+func turnsOfWakeups(ctx context.Context, s *Session) Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for {
+			job, ok := task.NextWakeup(s.background.tasks)
+			if !ok || s.plan.Clock.WaitUntil(ctx, job.At) != nil {
+				return
+			}
+			s.background.tasks.RemoveJobs(func(j task.Job) bool { return j.ID == job.ID })
+			in := protocol.UserMessage{Content: protocol.Content{Text: job.Prompt}, UUID: s.plan.Clock.NewID(), Source: protocol.PromptSourceWakeup, Verbatim: true}
+			reported := protocol.UserMessage{UUIDs: []string{in.UUID}}
+			started := s.records.promptLifecycleEvents(reported, "started", protocol.Field{Key: "wakeup_source", Value: in.Source}, protocol.Field{Key: "scheduled_for", Value: job.At.UnixMilli()})
+			turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
+			for ev, err := range concatEvents(started, turn, s.records.promptLifecycleEvents(reported, "completed"), backgroundWorkAndItsTurns(ctx, s)) {
+				if !yield(ev, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does if no more prompts
