@@ -417,6 +417,9 @@ func (s *ruleset) hasRuleForPath(behavior, tool, path string) bool {
 }
 
 func (j *modeAndRules) isInWorkingDirOrAllowed(tool, path string) bool {
+	if strings.HasPrefix(path, "//") { // see [pathResolver.absolutePathKeepingDoubleSlash]
+		return false
+	}
 	return j.resolver.isInWorkingDir(path) || tool == "Read" && j.resolver.isReadableOutsideWorkingDirs(path) || j.rules.hasRuleForPath(BehaviorAllow, tool, path)
 }
 

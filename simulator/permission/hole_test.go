@@ -14,6 +14,7 @@ import (
 type testFS struct{}
 
 func (testFS) Resolve(p string) string {
+	p = path.Clean(p) // as the operating system does
 	links := map[string]string{cwd + "/out": "/else", cwd + "/link": "/else/secret", cwd + "/dangling": "/else/none", cwd + "/env": cwd + "/.env"}
 	for link, target := range links {
 		if p == link || strings.HasPrefix(p, link+"/") {
@@ -128,7 +129,7 @@ func TestDenyRules(t *testing.T) {
 func TestOutsideIsAsked(t *testing.T) {
 	for _, command := range []string{
 		`cat "$HOME"/x`, `cat "$HOME/x"`, "cat $HOME/x", "cat ~/x", "cat ~root/../x", "cat ~+/../x", "cat ~-/x", "cd ~- && cat x",
-		"cd", "cd - && ls ..", "builtin cat ../x", "command cat ../x", "cat lin*", "cat link", "cat /$PWD/x", "cd //work/project && ls",
+		"cd", "cd - && ls ..", "builtin cat ../x", "command cat ../x", "cat lin*", "cat link", "cat /$PWD/x", "cd //work/project && ls", "cat //work/project/x", "ls //work/project",
 		"cat l?nk", "cat out/x", "cat out/*", "cat out/../x", "cat a/../../x", "diff --from-file=../x a", "diff --to-f=../x a", "grep -f ../x a",
 		"grep -f../x a", "grep --file=../x a", "wc --files0-from=../x", "find . -newer ../x", "rg -f ../x a", "jq -f ../x a",
 		"git diff --no-index a ../x", "git grep --no-index a ../x", "man ../x", "cat < ../x", "cat {a,../x}", `cat $'..\x2fx'`, "cat <> ../x",
