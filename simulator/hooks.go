@@ -80,7 +80,7 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}})
+		p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}, FollowsAllResults: true})
 	}
 	return nil
 }

@@ -111,6 +111,8 @@ type AttachmentAdded struct {
 	Tool       string   // built-in tool that counts as used because of the attachment (for tools-used); empty means none
 	AgentID    string   // agent to whose conversation the attachment belongs; empty for the main conversation
 	UUID       string   // empty means a new uuid
+
+	FollowsAllResults bool // the attachment follows the results of all calls of a reply, and belongs to none of them
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.

@@ -423,13 +423,12 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 		if r.agents.metaByAgentID[ev.AgentID] == nil {
 			return nil
 		}
-		_, isHook := ev.Attachment.(protocol.HookAttachment)
-		if ev.Role != "" || isHook {
+		if _, isHook := ev.Attachment.(protocol.HookAttachment); ev.Role != "" || isHook {
 			if err := r.writePromptAndToolsSnapshotOnce(ev.AgentID); err != nil {
 				return err
 			}
 		}
-		if ev.Role == "user" || ev.Role != "" && !isHook {
+		if ev.Role == "user" || ev.FollowsAllResults {
 			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.listingsWithFirstResults(ev.AgentID)...); err != nil {
 				return err
 			}
