@@ -21,9 +21,8 @@ const (
 
 // CannedTool contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).
 type CannedTool struct {
-	Result *string // text of the result of each call; nil means none
-	// Error is the text with which calls are refused, unless AutoApprove is set; nil means that they are not refused.
-	Error       *string
+	Result      *string // text of the result of each call; nil means none
+	Error       *string // text with which calls are refused, unless AutoApprove is set; nil means that they are not refused
 	AutoApprove bool
 }
 

@@ -50,9 +50,8 @@ type ServerConfig struct {
 	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
 	AutoReconnect  *bool         // true if a lost server is reconnected in the background; nil means true only for http and sse
 	Disabled       bool          // configured but switched off
-	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded.
-	IsLiteral bool
-	LacksArgs bool // the host configured the server without args, so it cannot start, as in the real CLI
+	IsLiteral      bool          // true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded
+	LacksArgs      bool          // the host configured the server without args, so it cannot start, as in the real CLI
 }
 
 // Authorization says how requests to a remote server are authorized, in addition to its configured headers.
@@ -115,8 +114,7 @@ type Scope struct {
 
 // Config is the result of LoadConfigs.
 type Config struct {
-	// Servers are in the order of first mention; a later entry with the same name replaces an earlier one.
-	Servers  []ServerConfig
+	Servers  []ServerConfig            // in the order of first mention; a later entry with the same name replaces an earlier one
 	Errors   []protocol.MCPServerError // lists the entries that were skipped
 	Warnings []string                  // report unset variables and white space around values
 	// UnknownKeys are keys that have no meaning in the entry of their server. They are ignored, as in the real CLI.

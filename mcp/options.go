@@ -29,20 +29,18 @@ const (
 
 // Options configure a Manager. The zero value is a manager without servers.
 type Options struct {
-	Servers       []ServerConfig // in config order
-	ClientVersion string         // clientInfo.version
-	// Environ is the environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables.
-	Environ        []string
-	CWD            string        // the working directory of the servers, and the default root
-	Roots          []string      // absolute paths for roots/list; empty means CWD
-	ConnectTimeout time.Duration // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
-	ToolTimeout    time.Duration // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
-	Batch          Batch         // how many servers connect at once
-	Pauses         Pauses        // pauses between attempts
-	SessionID      string        // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	// Debug receives a line per message or warning, without values of headers and environment variables; nil means off.
-	Debug           io.Writer
-	Negotiation     Negotiation // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
+	Servers         []ServerConfig // in config order
+	ClientVersion   string         // clientInfo.version
+	Environ         []string       // environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables
+	CWD             string         // the working directory of the servers, and the default root
+	Roots           []string       // absolute paths for roots/list; empty means CWD
+	ConnectTimeout  time.Duration  // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
+	ToolTimeout     time.Duration  // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
+	Batch           Batch          // how many servers connect at once
+	Pauses          Pauses         // pauses between attempts
+	SessionID       string         // CLAUDE_CODE_SESSION_ID in the environment of the servers
+	Debug           io.Writer      // receives a line per message or warning, without values of headers and environment variables; nil means off
+	Negotiation     Negotiation    // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
 	Listing         Listing
 	OptionalSchemas bool // accepts tools without an input schema, unlike the real CLI
 	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a

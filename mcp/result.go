@@ -243,12 +243,11 @@ func savedResultPreview(resultText, filePath string) string {
 }
 
 type blockBuilder struct {
-	files  Files // nil means nothing is stored
-	server string
-	blocks []protocol.Block
-	links  []protocol.ResourceLink
-	// nonTextBlocks are the blocks of items other than text.
-	nonTextBlocks []protocol.Block
+	files         Files // nil means nothing is stored
+	server        string
+	blocks        []protocol.Block
+	links         []protocol.ResourceLink
+	nonTextBlocks []protocol.Block // blocks of items other than text
 }
 
 func (b *blockBuilder) addText(format string, args ...any) {

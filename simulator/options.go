@@ -79,18 +79,17 @@ type Limits struct {
 
 // DisplayOptions specifies which events a conversation shows, and at which pace.
 type DisplayOptions struct {
-	PartialMessages bool // emit stream events and request statuses
-	ReplayPrompts   bool // emit the prompt again (isReplay)
-	HookEvents      bool // emit hook_started and hook_response
-	LegacyCost      bool // add the cost_usd key of older versions
-	RateLimits      bool // report the limits of the subscription after the first reply
-	// OrderedResults shows results of parallel calls in call order, not completion order, so that output is repeatable.
-	OrderedResults bool
-	Thinking       string           // value of thinking_display; empty means "updates"
-	Stream         scenarios.Stream // pace of partial messages
-	ResponseDelay  time.Duration    // wait before the first reply to each prompt
-	MinimumDelay   time.Duration    // minimum wait before each reply
-	CompactDelay   time.Duration    // duration of a compaction
+	PartialMessages bool             // emit stream events and request statuses
+	ReplayPrompts   bool             // emit the prompt again (isReplay)
+	HookEvents      bool             // emit hook_started and hook_response
+	LegacyCost      bool             // add the cost_usd key of older versions
+	RateLimits      bool             // report the limits of the subscription after the first reply
+	OrderedResults  bool             // shows results of parallel calls in call order, not completion order, so that output is repeatable
+	Thinking        string           // value of thinking_display; empty means "updates"
+	Stream          scenarios.Stream // pace of partial messages
+	ResponseDelay   time.Duration    // wait before the first reply to each prompt
+	MinimumDelay    time.Duration    // minimum wait before each reply
+	CompactDelay    time.Duration    // duration of a compaction
 
 	FastModeState, FastModeDisabledReason string // for results
 }
@@ -129,9 +128,8 @@ type SessionStart struct {
 	CustomizationsDisabled bool                    // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
 	PreviousReply          *protocol.PreviousReply // the last reply of a resumed conversation; nil if there was none
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
-	Continue bool
-	// UnansweredPrompts are the last prompts of a resumed conversation that have no reply; the first request contains them.
-	UnansweredPrompts []string
+	Continue          bool
+	UnansweredPrompts []string                          // last prompts of a resumed conversation that have no reply; the first request contains them
 	HookTexts         []string                          // the texts of SessionStart hooks in the resumed conversation
 	Instructions      []protocol.InstructionsLoadedHook // the instruction files that were read; InstructionsLoaded hooks receive them
 }

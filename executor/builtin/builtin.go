@@ -46,12 +46,11 @@ type Options struct {
 	Access   Access                 // reports which files may be read and changed; nil means all
 	Hooks    Hooks                  // runs the hooks of events that tools raise; nil means none
 	// Tasks holds the background commands; nil means that commands cannot run in the background. The caller closes it.
-	Tasks  *task.Set
-	Skills Skills // loads the skills; nil means that no skill is available
-	Modes  Modes  // reads and changes the permission mode; nil means that the mode does not change
-	Paths  Paths  // nil means that plans are not saved; the tools of the task list need it
-	// ReadFiles holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines.
-	ReadFiles map[string]string
+	Tasks     *task.Set
+	Skills    Skills            // loads the skills; nil means that no skill is available
+	Modes     Modes             // reads and changes the permission mode; nil means that the mode does not change
+	Paths     Paths             // nil means that plans are not saved; the tools of the task list need it
+	ReadFiles map[string]string // holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines
 	// Answers are the scripted answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
 }

@@ -46,9 +46,8 @@ type Options struct {
 	// Gates is the directory of gates that are shared with other processes. If it is "", the directory is State or,
 	// without State, the one that Environ names (see [gate.Dir]). Without any directory, each namespace has its own
 	// gates, and only the control routes can release them.
-	Gates string
-	// State is a directory in which several servers share gates and the counts of request attempts; "" means not shared.
-	State   string
+	Gates   string
+	State   string             // a directory in which several servers share gates and the counts of request attempts; "" means not shared
 	Memory  int                // the number of entries of each cache of a namespace: 0 means 4096, negative means none
 	Strict  bool               // refuses prompts that no rule matches, like `unmatched = "error"`
 	Failure *scenarios.Failure // applies to every answer without its own failure; nil means none

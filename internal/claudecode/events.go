@@ -39,12 +39,10 @@ type HookEvent struct {
 	TextIsContext       bool // true if printed text that is not JSON becomes context for the model
 	// PrecedesPrompt is true if the event comes right before a prompt, PrecedesEnd if it comes right before the end of a reply.
 	PrecedesPrompt, PrecedesEnd bool
-	// FramesOnly is true if the output of the event's hooks appears in frames for the host, but not in the transcript.
-	FramesOnly  bool
-	HidesFrames bool // true if no frames appear for the event's hooks, not even with --include-hook-events
-	SkipsHTTP   bool // true if HTTP hooks of the event do not run
-	// OutputKeys are the keys in the hookSpecificOutput of the event's hooks, as a schema of package hook; empty means none.
-	OutputKeys string
+	FramesOnly                  bool   // the output of the event's hooks appears in frames for the host, but not in the transcript
+	HidesFrames                 bool   // true if no frames appear for the event's hooks, not even with --include-hook-events
+	SkipsHTTP                   bool   // true if HTTP hooks of the event do not run
+	OutputKeys                  string // keys in the hookSpecificOutput of the event's hooks, as a schema of package hook; empty means none
 }
 
 //go:embed events.json

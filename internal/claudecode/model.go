@@ -59,10 +59,9 @@ type ContextFacts struct {
 	// finds, and DeferredTools only the latter; if it is 0, the model has no ToolSearch. In the modes bypassPermissions, auto and plan,
 	// the tools have LessInUnattendedModes fewer tokens.
 	SystemPrompt, AllTools, LoadedTools, DeferredTools, LessInUnattendedModes int
-	AddedByFirstRequest                                                       int // part of the tools that a session without requests lacks
-	// CharsPerToken is how many characters of a skill's description count as one token.
-	CharsPerToken int
-	NoBuffer      bool // true if no tokens are reserved for compaction
+	AddedByFirstRequest                                                       int  // part of the tools that a session without requests lacks
+	CharsPerToken                                                             int  // how many characters of a skill's description count as one token
+	NoBuffer                                                                  bool // true if no tokens are reserved for compaction
 }
 
 // SkillTokens estimates the tokens of a skill from the length of its description.

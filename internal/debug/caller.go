@@ -103,9 +103,8 @@ type ForeignCaller struct {
 
 // CallStartResponse is the hub's response to the start of a call.
 type CallStartResponse struct {
-	CallID string
-	// PauseID is set if the call is stopped; Wait returns the decision.
-	PauseID string
+	CallID  string
+	PauseID string // the call is stopped; Wait returns the decision
 	// Decision applies if the call is not stopped. It is ActionRunOtherTool if a breakpoint specifies a replacement tool,
 	// otherwise ActionContinue.
 	Decision Decision
@@ -132,12 +131,11 @@ type CompletionReport struct {
 
 // Decision tells a caller how to continue with its call. The fields that are set depend on Action.
 type Decision struct {
-	Action PauseDecisionAction
-	Input  json.RawMessage // for modify before the call: the complete new input
-	// Result is the result for skip, and for modify after the call: a string is the result's text, anything else its JSON.
-	Result        json.RawMessage
-	Type, Message string // for raise: type and message of the exception
-	Tool          string // for replace: canonical name of the tool that runs
+	Action        PauseDecisionAction
+	Input         json.RawMessage // for modify before the call: the complete new input
+	Result        json.RawMessage // result for skip, and for modify after the call: a string is the result's text, anything else its JSON
+	Type, Message string          // for raise: type and message of the exception
+	Tool          string          // for replace: canonical name of the tool that runs
 	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
 	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string

@@ -30,9 +30,8 @@ import (
 type Options struct {
 	Files  []string
 	Branch string // id of a transcript line on the branch to follow; empty means the newest branch
-	// Out is the output directory; if empty, the scenario is written to Stdout.
-	Out  string
-	Name string // name of the scenario; empty means derived from the first file
+	Out    string // output directory; if empty, the scenario is written to Stdout
+	Name   string // name of the scenario; empty means derived from the first file
 	// RivalDir is a directory of other scenarios, or "". If a prompt contains the text of one of their patterns, the new pattern for this
 	// prompt must not be a part of that text. Otherwise the new rule would also match all prompts of the other rule.
 	RivalDir string

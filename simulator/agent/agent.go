@@ -82,8 +82,7 @@ type Options struct {
 	Models      ModelSource
 	Session     Session
 	Skills      SkillsAndHooks // nil means no skill runs in an agent
-	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
-	Model string
+	Model       string         // an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model
 	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are shown as they are.
 	CWD string
 	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call

@@ -13,12 +13,11 @@ import (
 type Trace struct {
 	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first.
 	// Those of SessionStart are always shown, others only with --include-hook-events. SessionEnd has none.
-	Frames  []protocol.Event
-	Notices []protocol.Event // informational events that are always shown: system messages, failed hooks, a blocked prompt
-	Reports []string         // describe, for the user, the result of each configured hook before or after a compaction
-	// Attachments are for the transcript, in order.
-	Attachments []protocol.HookAttachment
-	StopHooks   *protocol.StopHooks // describes the Stop hooks; nil means none ran
+	Frames      []protocol.Event
+	Notices     []protocol.Event          // informational events that are always shown: system messages, failed hooks, a blocked prompt
+	Reports     []string                  // describe, for the user, the result of each configured hook before or after a compaction
+	Attachments []protocol.HookAttachment // for the transcript, in order
+	StopHooks   *protocol.StopHooks       // describes the Stop hooks; nil means none ran
 }
 
 func (c *eventRun) isCompactionEvent() bool {

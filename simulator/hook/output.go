@@ -256,11 +256,10 @@ type eventRun struct {
 }
 
 type hookResult struct {
-	entry  *hookEntry
-	id     string // id of the hook in its frames
-	output protocol.HookOutput
-	// plainText is standard output that is not a JSON object; empty otherwise.
-	plainText string
+	entry     *hookEntry
+	id        string // id of the hook in its frames
+	output    protocol.HookOutput
+	plainText string // standard output that is not a JSON object; empty otherwise
 	// refusalReasonForUser is the reason of a hook that blocked with exit status 2, as users see it: after the label of the
 	// hook. rawReason is the same reason without the label.
 	refusalReasonForUser, rawReason string

@@ -22,30 +22,22 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
-	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it allows none.
-	AutoApprove func(tool string) bool
-	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
-	// can report them. Nil means that every name is known.
-	Tool       func(name string) (protocol.Tool, bool)
-	FileSystem FileSystem // resolves paths; nil means paths are compared as written, and globs are not expanded
-	// Dir returns the directory to which paths in calls are relative. A shell may have changed it. Nil means CWD.
-	Dir func() string
-	// AsksPerson is true if a person at a terminal decides about calls that the classifier of auto mode would check. An SDK host
-	// is not asked about these calls.
-	AsksPerson    bool
-	NoPrompts     bool // makes the policy deny calls instead of asking (--permission-prompts none)
-	BypassAllowed bool // lets SetMode switch to bypassPermissions; a Mode of bypassPermissions implies it
+	AutoApprove    func(tool string) bool // reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it allows none
+	// Tool finds a tool's definition by canonical name; nil means that every name is known. The executor reports calls of unknown tools.
+	Tool          func(name string) (protocol.Tool, bool)
+	FileSystem    FileSystem    // resolves paths; nil means paths are compared as written, and globs are not expanded
+	Dir           func() string // returns the directory to which paths in calls are relative, and which a shell may have changed; nil means CWD
+	AsksPerson    bool          // a person at a terminal, but no SDK host, decides about calls that the classifier of auto mode would check
+	NoPrompts     bool          // makes the policy deny calls instead of asking (--permission-prompts none)
+	BypassAllowed bool          // lets SetMode switch to bypassPermissions; a Mode of bypassPermissions implies it
 	// AskSkill reports whether loading a skill needs permission because the skill brings permission rules or hooks. It also returns the
 	// reason that denials name. Nil means that no skill needs permission.
-	AskSkill func(name string) (asks bool, reasonType, reason string)
-	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
-	PlanDir   string
-	StateDirs StateDirs
-	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
-	NoBypass, NoAuto       bool
-	NoClassifierInPlanMode bool // true if the settings do not let a classifier decide in plan mode
-	// OnDirectories is called with all working directories, CWD first, after an update of them; nil means none.
-	OnDirectories func(dirs []string)
+	AskSkill               func(name string) (asks bool, reasonType, reason string)
+	PlanDir                string // directory of plans, whose files may be written in plan mode; empty means none
+	StateDirs              StateDirs
+	NoBypass, NoAuto       bool                // the settings forbid the modes bypassPermissions and auto
+	NoClassifierInPlanMode bool                // true if the settings do not let a classifier decide in plan mode
+	OnDirectories          func(dirs []string) // is called with all working directories, CWD first, after an update of them; nil means none
 }
 
 // StateDirs are directories of claude's own files that may be read without permission. Below Memory (of the project) and AgentMemory,

@@ -29,6 +29,7 @@ type Init struct {
 	Skills                  []string         `json:"skills"`
 	Plugins                 []Plugin         `json:"plugins"`
 	PluginErrors            []PluginError    `json:"plugin_errors,omitempty"`
+	PluginWarnings          []PluginError    `json:"plugin_warnings,omitempty"`
 	Capabilities            []string         `json:"capabilities"`
 	MCPServerErrors         []MCPServerError `json:"mcp_server_errors,omitempty"`
 	AnalyticsDisabled       bool             `json:"analytics_disabled"`

@@ -42,14 +42,12 @@ type ToolResult struct {
 	ShowsIsErrorFalse bool // writes is_error:false on success, as Bash does and other tools do not
 	// Output is the structured tool_use_result. If it is nil, the tool_use_result of an error is the text "Error:
 	// <text>", and that of a success is Content.
-	Output   any
-	Server   string // configured name of the MCP server that ran the call; may be empty
-	Feedback string // what a person typed when permitting the call; the model receives it as a prompt with the result
-	// UnsentSchema is the input schema of the tool, if the call failed and the model may not have had the schema; otherwise nil.
-	UnsentSchema json.RawMessage
-	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.
-	ForbiddenDir string
-	MCP          *MCPResult // the form of an MCP result in transcripts; nil means the transcript contains Output
+	Output       any
+	Server       string          // configured name of the MCP server that ran the call; may be empty
+	Feedback     string          // what a person typed when permitting the call; the model receives it as a prompt with the result
+	UnsentSchema json.RawMessage // input schema of the tool, if the call failed and the model may not have had the schema; otherwise nil
+	ForbiddenDir string          // disallowed directory to which a shell command changed and which the shell then left; empty means none
+	MCP          *MCPResult      // the form of an MCP result in transcripts; nil means the transcript contains Output
 
 	// The permission decision about the call, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil if the permission check was not reached

@@ -23,28 +23,27 @@ type PromptQueued struct {
 
 // PromptAccepted means that a turn begins with this prompt. It precedes Init.
 type PromptAccepted struct {
-	UUID           string   // uuid of the prompt's transcript line
-	HostID         string   // the host's uuid for the prompt, if it gave one
-	Merged         []string // the host's ids of earlier prompts that were merged into this one
-	PromptID       string
-	Content        Content
-	Timestamp      string
-	PermissionMode PermissionMode
-	Source         string   // "sdk" or "system"
-	Preamble       string   // see [UserMessage.Preamble]
-	Queued         []string // see [UserMessage.Queued]
-	Assistant      []HostAssistantMessage
-	Origin         json.RawMessage
-	NoQuery        bool   // see [UserMessage.NoQuery]
-	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
-	OfHook         bool   // the first message, from a SessionStart hook
-	WrittenByCLI   bool   // text that the CLI added (hook feedback, reminders)
-	Typed          string // see [UserMessage.Typed]
-	LocalCommand   bool   // a command that runs without the model
-	UnknownCommand bool   // a command that is not available here
-	WithoutContext bool   // the model receives its context with the next prompt
-	// CommandFallback tells the model that no command has the name in the prompt; nil means that the prompt names no unknown command.
-	CommandFallback *AttachmentAdded
+	UUID            string   // uuid of the prompt's transcript line
+	HostID          string   // the host's uuid for the prompt, if it gave one
+	Merged          []string // the host's ids of earlier prompts that were merged into this one
+	PromptID        string
+	Content         Content
+	Timestamp       string
+	PermissionMode  PermissionMode
+	Source          string   // "sdk" or "system"
+	Preamble        string   // see [UserMessage.Preamble]
+	Queued          []string // see [UserMessage.Queued]
+	Assistant       []HostAssistantMessage
+	Origin          json.RawMessage
+	NoQuery         bool             // see [UserMessage.NoQuery]
+	Blocked         bool             // a hook refused the prompt, so it is not part of the conversation
+	OfHook          bool             // the first message, from a SessionStart hook
+	WrittenByCLI    bool             // text that the CLI added (hook feedback, reminders)
+	Typed           string           // see [UserMessage.Typed]
+	LocalCommand    bool             // a command that runs without the model
+	UnknownCommand  bool             // a command that is not available here
+	WithoutContext  bool             // the model receives its context with the next prompt
+	CommandFallback *AttachmentAdded // tells the model that no command has the name in the prompt; nil means that the prompt names no unknown command
 	Expansion       *ExpandedCommand // the command that the prompt calls, or the command whose text is the prompt; nil means none
 }
 

@@ -87,11 +87,8 @@ func invalidKeyFaults(keys []string, file map[string]json.RawMessage) []Fault {
 // invalidValueFaults reports why a value is not valid for a key. To find the expected type, it validates samples of each type.
 func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fault {
 	got := plainjson.TypeOf(value)
-	if found := invalidElementFaults(p.Name, p.Schema.Issues(value)); found != nil {
+	if found := nestedFaults(p.Name, p.Schema.Issues(value)); found != nil {
 		return found
-	}
-	if p.Name == "permissions" && got == "object" {
-		return invalidPermissionsFaults(p.Schema.Issues(value))
 	}
 	for _, sample := range []string{`"x"`, `true`, `1`, `[]`, `{}`, `{"type":"command","command":"x"}`} {
 		if p.Schema.Issues(json.RawMessage(sample)) != nil {
@@ -109,31 +106,24 @@ func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fau
 	return []Fault{{Key: p.Name, Text: "Invalid value"}}
 }
 
-// invalidElementFaults reports elements of lists that have the wrong type.
-func invalidElementFaults(key string, issues []plainjson.Issue) (found []Fault) {
+// nestedFaults reports values inside the value of a key that have the wrong type or are not among the permitted values.
+func nestedFaults(key string, issues []plainjson.Issue) (found []Fault) {
 	for _, i := range issues {
-		path := strings.Trim(strings.ReplaceAll(fmt.Sprint(i.Path), " ", "."), "[]")
-		if last := path[strings.LastIndex(path, ".")+1:]; i.Received != "" && last != "" && strings.Trim(last, "0123456789") == "" {
-			found = append(found, Fault{Key: key + "." + path, Text: "Expected " + i.Expected + ", but received " + i.Received})
+		text := i.Message
+		switch {
+		case i.Received != "":
+			text = "Expected " + i.Expected + ", but received " + i.Received
+		case i.Values != nil: // the CLI does not name the alias "manual"
+			values := slices.DeleteFunc(slices.Sorted(slices.Values(i.Values)), func(v string) bool { return v == "manual" })
+			text = `Invalid value. Expected one of: "` + strings.Join(values, `", "`) + `"`
 		}
-	}
-	return found
-}
-
-func invalidPermissionsFaults(issues []plainjson.Issue) (found []Fault) {
-	for _, i := range issues {
-		switch key := i.LastKey(); key {
-		case "allow", "deny", "ask":
-			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + i.Received})
-		case "defaultMode":
-			found = append(found, Fault{
-				Key:  "permissions.defaultMode",
-				Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
-			})
+		if len(i.Path) > 0 {
+			found = append(found, Fault{Key: key + "." + i.DottedPath(), Text: text})
+			continue
 		}
-	}
-	if len(found) == 0 {
-		found = []Fault{{Key: "permissions", Text: "Invalid value"}}
+		for _, ofKind := range i.Errors {
+			found = append(found, nestedFaults(key, ofKind)...)
+		}
 	}
 	return found
 }
@@ -244,11 +234,10 @@ func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 
 // hookProblem is a problem in the hooks of a settings file: in one hook, or in a matcher with its hooks.
 type hookProblem struct {
-	path    string
-	part    string // "entry" or "matcher"
-	problem string
-	// validTypes lists the types that would be valid; empty means that the type is not the problem.
-	validTypes []string
+	path       string
+	part       string // "entry" or "matcher"
+	problem    string
+	validTypes []string // lists the types that would be valid; empty means that the type is not the problem
 	// field is the key of an invalid value, and valueProblem the text about it. Both are empty for other problems.
 	field, valueProblem string
 }

@@ -43,11 +43,9 @@ type Options struct {
 	// HostSettings contains settings that the host sent later, by key. They are merged into --settings as one source.
 	HostSettings map[string]json.RawMessage
 	// Managed are settings that a host imposes, as JSON; nil means none. Only those that restrict the session are used.
-	Managed []byte
-	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
-	ManagedDir string
-	// GlobalFile is the path of .claude.json, which records trusted folders; empty means the file in StateDir.
-	GlobalFile string
+	Managed    []byte
+	ManagedDir string                                 // directory of the machine's managed-settings.json and managed-settings.d; empty means none
+	GlobalFile string                                 // path of .claude.json, which records trusted folders; empty means the file in StateDir
 	ReadFile   func(path string) ([]byte, error)      // reads a file; nil means [plainjson.ReadBounded]
 	Glob       func(pattern string) ([]string, error) // lists the files that match a pattern, sorted; nil means filepath.Glob
 }
@@ -161,8 +159,8 @@ func (e *InvalidManagedSettingsError) Error() string {
 	return e.Path + ": Managed settings document could not be parsed as a JSON object; none of its settings are in effect. Fix or remove it."
 }
 
-// EnabledPlugins lists the plugins that the files enable, as "name@marketplace", in the order of first mention.
-func (s *Settings) EnabledPlugins() (idsByFirstMention []string) {
+// EnabledPlugins lists the plugins that the files enable and disable, as "name@marketplace", in the order of first mention.
+func (s *Settings) EnabledPlugins() (enabled, disabled []string) {
 	var all plainjson.Object
 	for _, layer := range s.Layers {
 		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
@@ -172,11 +170,13 @@ func (s *Settings) EnabledPlugins() (idsByFirstMention []string) {
 		}
 	}
 	for _, p := range all {
-		if string(p.Value) != "false" {
-			idsByFirstMention = append(idsByFirstMention, p.Key)
+		if string(p.Value) == "false" {
+			disabled = append(disabled, p.Key)
+		} else {
+			enabled = append(enabled, p.Key)
 		}
 	}
-	return idsByFirstMention
+	return enabled, disabled
 }
 
 // DeclaredMarketplaces returns the marketplaces of extraKnownMarketplaces that are directories: an absolute path by name. o says

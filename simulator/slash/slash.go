@@ -88,14 +88,11 @@ type Outcome struct {
 	Title     string // the new name of the session; empty means that the session keeps its name
 	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event
 	// of this turn still has the previous model.
-	Model *string
-	// Failed is true if the command failed; Text is the reason.
-	Failed bool
-	// IsSilent is true if the result event does not contain Text.
-	IsSilent bool
-	// Work runs the skill's agent and returns the answer, which becomes the command's text; nil means that there is no agent.
-	Work   func(context.Context) (string, error)
-	Result string // the command's name in the result event, such as "custom"; empty means the typed name
+	Model    *string
+	Failed   bool                                  // the command failed; Text is the reason
+	IsSilent bool                                  // the result event does not contain Text
+	Work     func(context.Context) (string, error) // runs the skill's agent and returns the answer, which becomes the command's text; nil means that there is no agent
+	Result   string                                // the command's name in the result event, such as "custom"; empty means the typed name
 }
 
 // Unavailable returns the answer of a command that exists only on a terminal.

@@ -63,16 +63,15 @@ const (
 type End struct {
 	Status       FinalStatus
 	Summary      string
-	Notice       string // the summary for the model; empty means Summary
-	Report       string // the report of a background agent; empty means none
-	ToolsUsed    string // text for the model about the tools that a background agent used; empty if the model knows them all
-	Usage        *Usage // agents only
-	Error        string // error message that hosts see; empty means none
-	KnownToModel bool   // the model was already notified
-	Interrupted  bool   // the call that waited for the task was interrupted; the end is shown after the call's result
-	Event        string // the last event, reported with the end; empty means none
-	// LastUsage is the agent's usage that is reported together with the end; nil means none.
-	LastUsage *protocol.AgentUsage
+	Notice       string               // the summary for the model; empty means Summary
+	Report       string               // the report of a background agent; empty means none
+	ToolsUsed    string               // text for the model about the tools that a background agent used; empty if the model knows them all
+	Usage        *Usage               // agents only
+	Error        string               // error message that hosts see; empty means none
+	KnownToModel bool                 // the model was already notified
+	Interrupted  bool                 // the call that waited for the task was interrupted; the end is shown after the call's result
+	Event        string               // the last event, reported with the end; empty means none
+	LastUsage    *protocol.AgentUsage // agent's usage that is reported together with the end; nil means none
 }
 
 // Usage is the usage of an agent so far.

@@ -45,10 +45,9 @@ type Options struct {
 	// Commit and PR are the texts with which the model ends commit messages and pull requests; nil means the default
 	// text. If both are "", the model gets no instruction about them.
 	Commit, PR *string
-	Context    ContextSource // nil means that nothing is known about the model
-	Clock      Clock         // required
-	// OnLine receives each written line, in order, without its newline (--session-mirror); nil or NoPersist means none.
-	OnLine func(path string, line []byte)
+	Context    ContextSource                  // nil means that nothing is known about the model
+	Clock      Clock                          // required
+	OnLine     func(path string, line []byte) // receives each written line, in order, without its newline (--session-mirror); nil or NoPersist means none
 }
 
 // Clock provides time and ids (UUID v4).
@@ -87,14 +86,13 @@ type RequestContext struct {
 	Params protocol.RequestParams
 	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
 	// Tools are the tools of the conversation. Those whose names are in Deferred are in requests only after ToolSearch has loaded them.
-	Tools       []protocol.Tool
-	Deferred    []string
-	Placeholder bool // true if requests contain one tool that represents all deferred tools
-	SystemTurns bool // true if the model takes reminders as separate messages, not as text blocks in user messages
-	// MessageConfig is the part of the request's configuration that the first system message repeats; nil means none.
-	MessageConfig  *protocol.OutputConfig
-	AdditionalDirs []string // the working directories in addition to that of the session
-	ChecksCalls    bool     // a classifier decides whether calls of the model may run
+	Tools          []protocol.Tool
+	Deferred       []string
+	Placeholder    bool                   // true if requests contain one tool that represents all deferred tools
+	SystemTurns    bool                   // true if the model takes reminders as separate messages, not as text blocks in user messages
+	MessageConfig  *protocol.OutputConfig // part of the request's configuration that the first system message repeats; nil means none
+	AdditionalDirs []string               // the working directories in addition to that of the session
+	ChecksCalls    bool                   // a classifier decides whether calls of the model may run
 	Remaining      protocol.RemainingLimits
 	NoSystemPrompt bool   // the system prompt is empty, apart from its introduction
 	AnthropicAPI   bool   // true if requests go to the API of Anthropic, which can cache a larger part of a request

@@ -31,12 +31,11 @@ type Transcript struct {
 	instructionFiles []string                // instruction files that were loaded between calls
 	// hookTexts and unansweredHookTexts are outputs of SessionStart hooks since the last compaction. The next request contains the latter.
 	hookTexts, unansweredHookTexts []string
-	// unansweredPrompts are the last prompts of the history if the session is resumed at one of them; the next request contains them.
-	unansweredPrompts []string
-	fileHistoryLines  []json.RawMessage // lines of the resumed transcript that describe copies of files
-	deferredCallID    string            // id of the last deferred call
-	scenarioState     []byte
-	closed            bool
+	unansweredPrompts              []string          // last prompts of the history if the session is resumed at one of them; the next request contains them
+	fileHistoryLines               []json.RawMessage // lines of the resumed transcript that describe copies of files
+	deferredCallID                 string            // id of the last deferred call
+	scenarioState                  []byte
+	closed                         bool
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible errors are

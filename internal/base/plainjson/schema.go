@@ -32,6 +32,8 @@ type Schema struct {
 	Maximum          *float64         `json:"maximum"`
 	ExclusiveMinimum *float64         `json:"exclusiveMinimum"`
 	Format           string           `json:"format"` // "uri" or "base64"; others are not checked
+	StartsWith       string           `json:"startsWith"`
+	EndsWith         string           `json:"endsWith"`
 	Default          json.RawMessage  `json:"default"`
 
 	target *Schema // the schema that Ref names
@@ -206,7 +208,7 @@ func (s *Schema) numberIssues(value json.RawMessage) []Issue {
 }
 
 func (s *Schema) textIssues(value json.RawMessage) (found []Issue) {
-	if s.MinLength == 0 && s.MaxLength == 0 && s.Format == "" {
+	if s.MinLength == 0 && s.MaxLength == 0 && s.Format+s.StartsWith+s.EndsWith == "" {
 		return nil // a long text is not decoded without need
 	}
 	text, _ := StringValue(value)
@@ -215,6 +217,12 @@ func (s *Schema) textIssues(value json.RawMessage) (found []Issue) {
 		found = append(found, tooSmallIssue("string", s.MinLength))
 	case s.MaxLength > 0 && n > s.MaxLength:
 		found = append(found, tooBigIssue("string", s.MaxLength))
+	}
+	if !strings.HasPrefix(text, s.StartsWith) {
+		found = append(found, Issue{Code: "invalid_format", Path: []any{}, Message: fmt.Sprintf("Invalid string: must start with %q", s.StartsWith), isContentIssue: true})
+	}
+	if !strings.HasSuffix(text, s.EndsWith) {
+		found = append(found, Issue{Code: "invalid_format", Path: []any{}, Message: fmt.Sprintf("Invalid string: must end with %q", s.EndsWith), isContentIssue: true})
 	}
 	switch s.Format {
 	case "uri":

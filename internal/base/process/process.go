@@ -43,8 +43,7 @@ type System struct {
 	Terminal                             Terminal // terminal of stdin and stdout; nil means that one of them is not a terminal
 	UID                                  int      // -1 on systems without user ids
 	PID                                  int
-	// Lifetime reports what may end this process: signals, and the end of the parent process; nil reports nothing.
-	Lifetime Lifetime
+	Lifetime                             Lifetime // reports what may end this process: signals, and the end of the parent process; nil reports nothing
 }
 
 // NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the process, because

@@ -30,9 +30,8 @@ type Script struct {
 	Groups []string
 	// IsBroken is true if the script has a syntax error. HasOpenQuote is true if a single quote is not closed.
 	IsBroken, HasOpenQuote bool
-	// Unclear lists the variables to which the script assigns values that the real CLI does not determine, such as ~.
-	Unclear         []string
-	UnreadCompounds []string // texts of compound commands that the real CLI does not analyse
+	Unclear                []string // lists the variables to which the script assigns values that the real CLI does not determine, such as ~
+	UnreadCompounds        []string // texts of compound commands that the real CLI does not analyse
 }
 
 // Command is one simple command.

@@ -3,9 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -88,20 +86,16 @@ func builtinAgents() []Agent {
 	}
 }
 
-func (l *loader) readAgent(tree fs.FS, dir, file, source string) {
-	doc, ok := l.readDocument(tree, file)
-	if !ok {
-		return
-	}
+func (l *loader) addAgent(doc markdownDocument, source, path string) {
 	name := doc.textOfKey("name")
 	if name == "" || source != pluginSource && doc.textOfKey("description") == "" { // such as a README next to the agent files
 		return
 	}
 	a := Agent{
-		Name: l.namePrefix + name, Description: doc.textOfKey("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.commaListOfKey("tools"),
+		Name: l.plugin.namePrefix + name, Description: doc.textOfKey("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.commaListOfKey("tools"),
 		Disallowed: doc.commaListOfKey("disallowedTools"), Model: doc.textOfKey("model"), MaxTurns: doc.numberOfKey("maxTurns"),
 		Background: doc.boolOfKey("background"), Isolation: doc.textOfKey("isolation"), Source: source,
-		Skills: doc.commaListOfKey("skills"), Memory: doc.textOfKey("memory"), First: doc.textOfKey("initialPrompt"), Effort: doc.frontMatter["effort"], Path: filepath.Join(dir, file),
+		Skills: doc.commaListOfKey("skills"), Memory: doc.textOfKey("memory"), First: doc.textOfKey("initialPrompt"), Effort: doc.frontMatter["effort"], Path: path,
 	}
 	if source != pluginSource {
 		a.Mode, a.Hooks = doc.textOfKey("permissionMode"), doc.frontMatterObjectJSON("hooks")

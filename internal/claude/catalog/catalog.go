@@ -26,15 +26,13 @@ type Options struct {
 	// MainWorktreeDir, which is the .claude directory of the main git worktree (empty means none).
 	ProjectDirs     []string
 	MainWorktreeDir string
-	AddedDirs       []string // absolute paths of other directories; only the skills in their .claude directories are used
-	Plugins         []string // absolute paths of plugin directories, or of directories with several plugins
-	// Enabled are the marketplace plugins that the settings enable, as "name@marketplace". Marketplaces is the
-	// directory that contains the list of known marketplaces.
-	Enabled      []string
-	Marketplaces string
-	Agents       string                 // --agents: a JSON object, keyed by name; empty means none
-	Open         func(dir string) fs.FS // returns the file tree of an absolute directory; nil means that nothing is read from disk
-	Guide        bool                   // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
+	AddedDirs       []string               // absolute paths of other directories; only the skills in their .claude directories are used
+	Plugins         []string               // absolute paths of plugin directories, or of directories with several plugins
+	Enabled         []string               // marketplace plugins that the settings enable, as "name@marketplace"
+	Marketplaces    string                 // directory that contains the list of known marketplaces
+	Agents          string                 // --agents: a JSON object, keyed by name; empty means none
+	Open            func(dir string) fs.FS // returns the file tree of an absolute directory; nil means that nothing is read from disk
+	Guide           bool                   // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
 	// Disabled (--safe-mode) leaves out everything that is not built in, and also the built-in agent statusline-setup.
 	// The catalog still lists the names of the plugins in Plugins.
 	Disabled bool
@@ -44,27 +42,24 @@ const pluginSource = "plugin"
 
 // Command is a custom slash command or a skill.
 type Command struct {
-	Name         string // name without the slash, such as "commit", or "plugin:name" if a plugin provides it
-	Description  string
-	ArgumentHint string   // the key argument-hint of the front matter
-	Arguments    []string // the names of the arguments, in order; nil means the arguments have no names
-	Body, Source string
-	Path         string // file; empty means none
-	Skill        bool
-	Dir          string   // directory of a skill; empty means a command
-	Title        string   // a second name, from the front matter of a skill
-	Tools        []string // tools that the command may use without permission questions
-	// Model is the model that runs the command, and Effort its effort level; empty means those of the session.
-	Model, Effort string
-	// RunsInAgent is true if the command runs in a sub-agent. Agent is its kind; empty or unknown means general-purpose.
-	RunsInAgent bool
-	Agent       string
-	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
+	Name                            string // name without the slash, such as "commit", or "plugin:name" if a plugin provides it
+	Description                     string
+	ArgumentHint                    string   // the key argument-hint of the front matter
+	Arguments                       []string // the names of the arguments, in order; nil means the arguments have no names
+	Body, Source                    string
+	Path                            string // file; empty means none
+	Skill                           bool
+	Dir                             string   // directory of a skill; empty means a command
+	Title                           string   // a second name, from the front matter of a skill
+	Tools                           []string // tools that the command may use without permission questions
+	Model, Effort                   string   // model and effort level with which the command runs; empty means those of the session
+	RunsInAgent                     bool     // the command runs in a sub-agent
+	Agent                           string   // kind of the sub-agent; empty or unknown means general-purpose
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description or says when to use the command
 	WhenToUse                       string
-	// Hooks become active when the command is first used. They have the format of settings files; nil means none.
-	Hooks json.RawMessage
+	Hooks                           json.RawMessage // become active when the command is first used; format of settings files; nil means none
+	ManifestPlace                   int             // place of the command's path in the manifests of a plugin, from 1; 0 means that it is from a default folder
 }
 
 // Catalog contains the built-in entries and those that users add in files. Many goroutines may use it.
@@ -72,13 +67,14 @@ type Catalog struct {
 	options     Options
 	pluginParts []PluginParts // parts of the plugins that [New] found
 
-	mu           sync.Mutex
-	commands     []Command // commands in the displayed order; a change replaces the slice and never modifies it
-	plugins      []protocol.Plugin
-	pluginErrors []protocol.PluginError
-	styles       []string
-	styleTexts   map[string]string // texts of output styles, by name
-	agents       map[string]Agent
+	mu             sync.Mutex
+	commands       []Command // commands in the displayed order; a change replaces the slice and never modifies it
+	plugins        []protocol.Plugin
+	pluginErrors   []protocol.PluginError
+	pluginWarnings []protocol.PluginError
+	styles         []string
+	styleTexts     map[string]string // texts of output styles, by name
+	agents         map[string]Agent
 }
 
 // New reads the files of all entries. It skips unreadable and invalid files, and returns a warning for each of them.
@@ -249,7 +245,7 @@ func (c *Catalog) FillInit(ev *protocol.Init) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
-	ev.PluginErrors = slices.Clone(c.pluginErrors)
+	ev.PluginErrors, ev.PluginWarnings = slices.Clone(c.pluginErrors), slices.Clone(c.pluginWarnings)
 }
 
 func mapToNames[T any](list []T, name func(T) string) []string {
@@ -266,19 +262,18 @@ type loader struct {
 	newSkills, newCommands []Command
 	parts                  []PluginParts
 	warnings               []string
-	// pluginDir is the directory of the plugin that is being read, and namePrefix is the prefix of the names in it.
-	pluginDir, namePrefix string
+	plugin                 pluginBeingRead // empty while no plugin is being read
 }
 
 // customizationFolders are the folders of a .claude or plugin directory that [loader.readFolder] reads.
-var customizationFolders = [...]string{"agents", "commands", "skills", "output-styles"}
+var customizationFolders = [...]string{"commands", "agents", "skills", "output-styles"}
 
 // readFilesOfUserAndProject reads the nearest directory first, but last for agents and output styles, because later ones replace earlier
 // ones of the same name.
 func (l *loader) readFilesOfUserAndProject(o Options) {
 	for _, folder := range customizationFolders {
 		if o.UserDir != "" {
-			l.readFolder(o.Open(o.UserDir), folder, o.UserDir, "userSettings")
+			l.readFolder(sourceDir{o.Open(o.UserDir), o.UserDir, "userSettings"}, folder, folder)
 		}
 		dirs := slices.Clone(o.ProjectDirs)
 		if o.MainWorktreeDir != "" {
@@ -290,48 +285,52 @@ func (l *loader) readFilesOfUserAndProject(o Options) {
 			slices.Reverse(dirs)
 		}
 		for _, dir := range dirs {
-			l.readFolder(o.Open(dir), folder, dir, "projectSettings")
+			l.readFolder(sourceDir{o.Open(dir), dir, "projectSettings"}, folder, folder)
 		}
 	}
 	for _, dir := range o.AddedDirs {
 		dir = filepath.Join(dir, ".claude")
-		l.readSkills(o.Open(dir), dir, "projectSettings")
+		l.readFolder(sourceDir{o.Open(dir), dir, "projectSettings"}, "skills", "skills")
 	}
 }
 
-func (l *loader) readFolder(tree fs.FS, folder, dir, source string) {
-	if folder == "skills" {
-		l.readSkills(tree, dir, source)
-		return
-	}
-	for _, file := range l.markdownFiles(tree, folder) {
-		switch folder {
-		case "agents":
-			l.readAgent(tree, dir, file, source)
-		case "commands":
-			l.readCommand(tree, dir, file, source)
-		default:
-			l.readOutputStyle(tree, file)
+// sourceDir is a .claude or plugin directory.
+type sourceDir struct {
+	tree         fs.FS
+	path, source string // source is that of the agents and commands in the directory, such as "userSettings"
+}
+
+// readFolder reads the files of a kind, which is one of customizationFolders, in a folder of a directory.
+func (l *loader) readFolder(dir sourceDir, kind, folder string) {
+	if kind == "skills" {
+		entries, _ := fs.ReadDir(dir.tree, folder) // a missing folder has no entries
+		for _, e := range entries {
+			l.readSkill(dir, path.Join(folder, e.Name()))
 		}
-	}
-}
-
-func (l *loader) readOutputStyle(tree fs.FS, file string) {
-	doc, ok := l.readDocument(tree, file)
-	if !ok {
 		return
 	}
-	name := cmp.Or(doc.textOfKey("name"), fileNameWithoutExtension(file))
-	if !slices.Contains(l.catalog.styles, name) {
-		l.catalog.styles = append(l.catalog.styles, name)
+	for _, file := range l.markdownFiles(dir.tree, folder) {
+		l.readFile(dir, kind, folder, file)
 	}
-	l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 }
 
-func (l *loader) readSkills(tree fs.FS, dir, source string) {
-	entries, _ := fs.ReadDir(tree, "skills") // a missing folder has no entries
-	for _, e := range entries {
-		l.readSkill(tree, e.Name(), dir, source)
+// readFile reads a file of a folder. The names of commands begin with their directories below the folder.
+func (l *loader) readFile(dir sourceDir, kind, folder, file string) {
+	doc, ok := l.readDocument(dir.tree, file)
+	switch {
+	case !ok:
+	case kind == "agents":
+		l.addAgent(doc, dir.source, filepath.Join(dir.path, file))
+	case kind == "commands":
+		below, _ := strings.CutPrefix(path.Dir(file), folder)
+		space := strings.ReplaceAll(strings.TrimPrefix(below+"/", "/"), "/", ":")
+		l.newCommands = append(l.newCommands, l.withMetadata(doc, Command{Name: l.plugin.namePrefix + space + fileNameWithoutExtension(file), Source: dir.source, Path: filepath.Join(dir.path, file)}))
+	default:
+		name := l.plugin.namePrefix + cmp.Or(doc.textOfKey("name"), fileNameWithoutExtension(file))
+		if !slices.Contains(l.catalog.styles, name) {
+			l.catalog.styles = append(l.catalog.styles, name)
+		}
+		l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 	}
 }
 
@@ -351,32 +350,25 @@ func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 	return files
 }
 
-func (l *loader) readCommand(tree fs.FS, dir, file, source string) {
-	if doc, ok := l.readDocument(tree, file); ok {
-		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
-		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
-		l.newCommands = append(l.newCommands, l.withMetadata(doc, Command{Name: l.namePrefix + space + fileNameWithoutExtension(file), Source: source, Path: filepath.Join(dir, file)}))
-	}
-}
-
-func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
-	file := path.Join("skills", folder, "SKILL.md")
-	if _, err := fs.Stat(tree, file); err != nil {
+// readSkill reads the skill in a folder, if there is one.
+func (l *loader) readSkill(dir sourceDir, folder string) {
+	file := path.Join(folder, "SKILL.md")
+	if !fileExists(dir.tree, file) {
 		return
 	}
-	doc, ok := l.readDocument(tree, file)
+	doc, ok := l.readDocument(dir.tree, file)
 	if !ok || len(doc.commaListOfKey("paths")) > 0 {
 		return // a skill that applies only to some files is not listed
 	}
 	l.newSkills = append(l.newSkills, l.withMetadata(doc, Command{
-		Name: l.namePrefix + folder, Source: source, Path: filepath.Join(dir, file), Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.textOfKey("name"),
+		Name: l.plugin.namePrefix + path.Base(folder), Source: dir.source, Path: filepath.Join(dir.path, file), Skill: true, Dir: filepath.Join(dir.path, folder), Title: doc.textOfKey("name"),
 		Hooks: doc.frontMatterObjectJSON("hooks"),
 	}))
 }
 
 func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
 	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginRootVariable(doc.body)
-	k.Arguments = doc.wordListOfKey("arguments")
+	k.Arguments, k.ManifestPlace = doc.wordListOfKey("arguments"), l.plugin.place
 	k.WhenToUse = doc.textOfKey("when_to_use")
 	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""
 	k.Tools, k.Model, k.Effort = doc.commaListOfKey("allowed-tools"), doc.textOfKey("model"), doc.textOfKey("effort")
@@ -387,6 +379,12 @@ func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
 }
 
 func (l *loader) readDocument(tree fs.FS, file string) (markdownDocument, bool) {
+	if l.plugin.filesRead[file] {
+		return markdownDocument{}, false
+	}
+	if l.plugin.filesRead != nil {
+		l.plugin.filesRead[file] = true
+	}
 	data, err := fs.ReadFile(tree, file)
 	if err != nil {
 		l.warnings = append(l.warnings, fmt.Sprintf("%s: %v", file, err))
@@ -422,7 +420,7 @@ func (l *loader) setSortedUniqueCommands() {
 	seen := map[string]bool{}
 	all := slices.Concat(l.commands, l.newSkills, l.newCommands)
 	slices.SortStableFunc(all, func(a, b Command) int {
-		return cmp.Or(a.listRank()-b.listRank(), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
+		return cmp.Or(a.listRank()-b.listRank(), place(a)-place(b), a.ManifestPlace-b.ManifestPlace, compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
 	l.catalog.commands = slices.DeleteFunc(all, func(k Command) bool {
 		isDuplicate := seen[k.Name]

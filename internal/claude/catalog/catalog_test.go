@@ -202,6 +202,7 @@ func TestPlugins(t *testing.T) {
 				"commands/go.md":             file("---\nargument-hint: [where]\n---\nGo to ${CLAUDE_PLUGIN_ROOT}"),
 				"skills/sk/SKILL.md":         file("---\nname: sk\ndescription: Does it\n---\nDo it."),
 				"hooks/hooks.json":           file(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/x"}]}]}}`),
+				"output-styles/s.md":         file("STYLE"),
 				".mcp.json":                  file(`{"s":{"command":"${CLAUDE_PLUGIN_ROOT}/server"}}`),
 			},
 			"/two": {".claude-plugin/plugin.json": file(`{"name":"two","hooks":{"Stop":[]},"mcpServers":"./servers.json"}`), "servers.json": file(`{"mcpServers":{"t":{}}}`)},
@@ -225,6 +226,9 @@ func TestPlugins(t *testing.T) {
 	}
 	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.ListedDescription() != "(one) Does it" {
 		t.Errorf("skill %+v", k)
+	}
+	if c.OutputStyleText("one:s") != "STYLE" {
+		t.Errorf("styles %q", c.OutputStyles())
 	}
 	if c.HasPluginInEach("/one", "/two") || !c.HasPluginInEach() {
 		t.Error("a plugin that was not loaded is there")

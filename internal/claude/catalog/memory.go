@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -24,21 +25,21 @@ type InstructionFileOptions struct {
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
 	AddedDirs      []string // other directories; their instruction files are read at the start, in the same way as the project's
-	Excludes       []string // patterns of absolute paths (claudeMdExcludes in settings) whose files are left out, with their imports
+	Excludes       []any    // patterns (strings) of absolute paths (claudeMdExcludes in settings) whose files are left out, with their imports
+	AgentsMD       bool     // AGENTS.md files are read, too
 }
 
 // InstructionFile is a file with instructions for the model, such as CLAUDE.md or a rule.
 type InstructionFile struct {
 	Path       string
-	Type       string // "User", "Project" or "Local"
-	Parent     string // file that imports this file; empty means none
-	Text       string // content without front matter and comments
-	Raw        string // the whole file, with front matter and comments; empty means the same as Text
-	Rule       bool   // the file is in a rules directory
-	IsAgentsMD bool   // true for an AGENTS.md file and its imports; no InstructionsLoaded hook runs for them
-	// Globs are patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always.
-	Globs []string
-	Base  string
+	Type       string   // "User", "Project" or "Local"
+	Parent     string   // file that imports this file; empty means none
+	Text       string   // content without front matter and comments
+	Raw        string   // the whole file, with front matter and comments; empty means the same as Text
+	Rule       bool     // the file is in a rules directory
+	IsAgentsMD bool     // true for an AGENTS.md file and its imports; no InstructionsLoaded hook runs for them
+	Globs      []string // patterns (as in .gitignore) of the paths below Base to which the file applies; nil means always
+	Base       string
 }
 
 // HeadingInModelContext returns the heading that precedes the text of a file in the model's context.
@@ -104,7 +105,7 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 // readProjectFiles reads the file of a directory and that in .claude. The name is CLAUDE.md or AGENTS.md.
 func (r *instructionFileReader) readProjectFiles(dir, name string) {
 	for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".claude", name)} {
-		if r.options.Project {
+		if r.options.Project && (r.options.AgentsMD || name != "AGENTS.md") {
 			r.readFileAndImports(InstructionFile{Path: path, Type: "Project", Base: dir, IsAgentsMD: name == "AGENTS.md"}, 0)
 		}
 	}
@@ -169,7 +170,7 @@ type instructionFileReader struct {
 
 // readFileAndImports reads one file and then its imports. The path, type, parent and base of m must be set.
 func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int) {
-	if r.seen[m.Path] || depth > maxImportDepth || slices.ContainsFunc(r.options.Excludes, func(pattern string) bool { return isExcludedBy(pattern, m.Path) }) {
+	if r.seen[m.Path] || depth > maxImportDepth || slices.ContainsFunc(r.options.Excludes, func(pattern any) bool { return isExcludedBy(fmt.Sprint(pattern), m.Path) }) {
 		return
 	}
 	info, err := os.Stat(m.Path)

@@ -147,7 +147,7 @@ func TestAgentsMDAndExcludes(t *testing.T) {
 		{"p", "!**/p/a.md", "", ""},
 		{"p/c", "**/rules/*", "/p/c/CLAUDE.md ", ""},
 	} {
-		o := InstructionFileOptions{CWD: filepath.Join(root, tt.cwd), Project: true, Local: true, Excludes: []string{tt.excluded}}
+		o := InstructionFileOptions{CWD: filepath.Join(root, tt.cwd), Project: true, Local: true, AgentsMD: true, Excludes: []any{tt.excluded}}
 		atStart := FindInstructionFilesAtStart(o)
 		known := map[string]bool{}
 		for _, m := range atStart {

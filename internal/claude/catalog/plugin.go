@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -31,14 +32,6 @@ type PluginParts struct {
 const pluginRootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
 const pluginManifestFile = ".claude-plugin/plugin.json"
-
-// pluginManifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files that contain them.
-type pluginManifest struct {
-	Name    string          `json:"name"`
-	Version string          `json:"version"`
-	Hooks   json.RawMessage `json:"hooks"`
-	Servers json.RawMessage `json:"mcpServers"`
-}
 
 // AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the catalog does not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
@@ -75,13 +68,13 @@ func (c *Catalog) InitialPluginParts() []PluginParts { return c.pluginParts }
 func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	inline := "inline[" + strconv.Itoa(flagIndex) + "]"
 	if !mayBePluginCollection(tree) {
-		l.readPlugin(tree, dir, inline)
+		l.readPlugin(tree, dir, inline, nil)
 		return
 	}
 	entries, _ := fs.ReadDir(tree, ".") // cannot fail, because mayBePluginCollection has accessed the directory
 	for _, e := range entries {
 		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, pluginManifestFile) {
-			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline)
+			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline, nil)
 		}
 	}
 }
@@ -136,19 +129,17 @@ func (l *loader) readEnabledPlugins(o Options) {
 	for _, id := range o.Enabled {
 		name, shop, _ := strings.Cut(id, "@")
 		var entries struct {
-			Plugins []struct {
-				Name   string `json:"name"`
-				Source any    `json:"source"`
-			} `json:"plugins"`
+			Plugins []plainjson.Object `json:"plugins"`
 		}
 		if !readJSONFile(o.Open(o.Marketplaces), KnownMarketplacesFile, &known) || known[shop].Dir == "" ||
 			!readJSONFile(o.Open(known[shop].Dir), MarketplaceManifestFile, &entries) {
 			continue
 		}
 		for _, entry := range entries.Plugins {
-			if source, _ := entry.Source.(string); entry.Name == name && filepath.IsLocal(source) {
+			m := pluginManifests{entry: entry}
+			if source := m.textOf("source"); m.textOf("name") == name && filepath.IsLocal(source) {
 				dir := filepath.Join(known[shop].Dir, source)
-				l.readPlugin(o.Open(dir), dir, id)
+				l.readPlugin(o.Open(dir), dir, id, entry)
 			}
 		}
 	}
@@ -170,8 +161,9 @@ func fileExists(tree fs.FS, name string) bool {
 	return err == nil
 }
 
-// readPlugin reads the directory of one plugin. Errors mention its id, which is "name@marketplace" for an installed plugin.
-func (l *loader) readPlugin(tree fs.FS, dir, id string) {
+// readPlugin reads the directory of one plugin. Errors mention its id, which is "name@marketplace" for an installed plugin. entry is the
+// plugin's entry in the manifest of the marketplace; nil means none.
+func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) {
 	fail := func(kind, message string) {
 		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{Plugin: id, Type: kind, Message: message, Path: dir})
 	}
@@ -179,61 +171,148 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 		fail("path-not-found", "Path not found: "+dir)
 		return
 	}
-	m := pluginManifest{Name: filepath.Base(dir)}
+	m := pluginManifests{entry: entry}
 	if data, err := fs.ReadFile(tree, pluginManifestFile); err == nil {
-		invalid := func(kind, fault string) {
-			fail("generic-error", fmt.Sprintf("Failed to load plugin: Plugin %s has %s manifest file at %s. %s", m.Name, kind, filepath.Join(dir, pluginManifestFile), fault))
-		}
-		if err := plainjson.SyntaxError(data); err != nil {
-			invalid("a corrupt", "JSON parse error: "+err.Error())
+		if m.own, err = parseManifest(data, filepath.Base(dir), filepath.Join(dir, pluginManifestFile)); err != nil {
+			fail("generic-error", "Failed to load plugin: Plugin "+err.Error())
 			return
 		}
-		given := pluginManifest{}
-		if err := json.Unmarshal(data, &given); err != nil {
-			invalid("an invalid", "Validation errors: "+err.Error())
-			return
-		}
-		if given.Name == "" {
-			invalid("an invalid", "Validation errors: name: Invalid input: expected string, received undefined")
-			return
-		}
-		m = given
+	}
+	name := cmp.Or(m.textOf("name"), filepath.Base(dir))
+	namesPart := func(key string) bool { return entry.Get(key) != nil }
+	if m.own != nil && string(entry.Get("strict")) == "false" && slices.ContainsFunc([]string{"commands", "agents", "skills", "hooks", "outputStyles"}, namesPart) {
+		return // the entry and the manifest are in conflict
 	}
 	if !strings.Contains(id, "@") {
-		id = m.Name + "@inline"
+		id = name + "@inline"
 	}
-	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: id, Version: m.Version})
-	l.parts = append(l.parts, PluginParts{
-		Name: m.Name, Dir: dir, ID: id,
-		Hooks:   readPluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
-		Servers: readPluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
-	})
-	l.pluginDir, l.namePrefix = dir, m.Name+":"
+	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: name, Path: dir, Source: id, Version: m.textOf("version")})
+	l.plugin = pluginBeingRead{pluginManifests: m, sourceDir: sourceDir{tree, dir, pluginSource}, id: id, namePrefix: name + ":", filesRead: map[string]bool{}}
 	for _, folder := range customizationFolders {
-		l.readFolder(tree, folder, dir, pluginSource)
+		l.readPluginFolder(folder)
 	}
-	l.pluginDir, l.namePrefix = "", ""
+	l.parts = append(l.parts, PluginParts{Name: name, Dir: dir, ID: id, Hooks: l.readPluginObjects("hooks", "hooks/hooks.json"), Servers: l.readPluginObjects("mcpServers", ".mcp.json")})
+	l.plugin = pluginBeingRead{}
 }
 
-// readPluginObject returns the object that a plugin declares for a key; nil means none. The manifest has the object itself,
-// or the name of a file that contains it. If the manifest has neither, the object is read from the default file.
-func readPluginObject(tree fs.FS, pluginDir, key string, manifestValue json.RawMessage, defaultFile string) json.RawMessage {
-	if manifestValue = bytes.TrimSpace(manifestValue); len(manifestValue) > 0 && manifestValue[0] == '{' {
-		return expandPluginRoot(manifestValue, pluginDir)
+// pluginBeingRead is the plugin whose files a loader reads.
+type pluginBeingRead struct {
+	pluginManifests
+	sourceDir
+
+	id, namePrefix string
+	place          int             // position of the path in the manifests that is being read; 0 means a default folder
+	filesRead      map[string]bool // a file that several paths in the manifests contain is read once
+}
+
+// readPluginFolder reads a default folder of a plugin, unless the plugin's own manifest replaces it, and the paths in the manifests.
+func (l *loader) readPluginFolder(folder string) {
+	p, dir, key := &l.plugin, l.plugin.sourceDir, strings.Replace(folder, "-s", "S", 1) // outputStyles
+	if p.own.Get(key) == nil || folder == "skills" {
+		l.readFolder(dir, folder, folder)
+	} else if fileExists(p.tree, folder) && !strings.Contains(string(p.own.Get(key)), `"./`+folder) {
+		l.report(&l.catalog.pluginWarnings, "folder-shadowed-by-manifest", fmt.Sprintf("Default %s/ folder is ignored because the manifest sets %q", folder, key))
 	}
-	var name string
-	if json.Unmarshal(manifestValue, &name) == nil && name != "" {
-		defaultFile = path.Clean(name)
+	for i, value := range p.valuesOf(key) {
+		p.place = i + 1
+		given, isPath := plainjson.StringValue(value)
+		name := path.Clean(given)
+		info, err := fs.Stat(p.tree, name)
+		switch {
+		case !isPath:
+			commands, _ := plainjson.Parse(value)
+			l.readCommandsInManifest(commands)
+		case err != nil:
+			l.reportMissingPath(name, folder)
+		case folder == "skills" && fileExists(p.tree, path.Join(name, "SKILL.md")):
+			l.readSkill(dir, name)
+		case !info.IsDir():
+			l.readFile(dir, folder, path.Dir(name), name)
+		}
 	}
-	data, err := fs.ReadFile(tree, defaultFile)
-	var outer map[string]json.RawMessage
-	if err != nil || json.Unmarshal(data, &outer) != nil {
+	for i, value := range p.valuesOf(key) { // folders follow, because they do not repeat files that the manifests name
+		p.place = i + 1
+		if given, ok := plainjson.StringValue(value); ok {
+			l.readFolder(dir, folder, path.Clean(given))
+		}
+	}
+	p.place = 0
+}
+
+// report adds a problem of the plugin to a list of init, which contains only those of --plugin-dir.
+func (l *loader) report(listInInit *[]protocol.PluginError, kind, message string) {
+	if strings.HasSuffix(l.plugin.id, "@inline") {
+		*listInInit = append(*listInInit, protocol.PluginError{Plugin: l.plugin.id, Type: kind, Message: message})
+	}
+}
+
+func (l *loader) reportMissingPath(name, component string) {
+	l.report(&l.catalog.pluginErrors, "path-not-found", "Path not found: "+filepath.Join(l.plugin.path, name)+" ("+component+")")
+}
+
+// readCommandsInManifest reads the commands that a manifest defines by name: first those with a file, then those with a text.
+func (l *loader) readCommandsInManifest(commands plainjson.Object) {
+	for i, c := range commands {
+		given := plainjson.DecodeOrZero[struct {
+			Source, Content, Description, ArgumentHint string
+		}](c.Value)
+		doc, file := parseDocument([]byte(given.Content)), path.Clean(given.Source)
+		if l.plugin.place = i + 1 + len(commands); given.Source != "" {
+			l.plugin.place = i + 1
+			if !fileExists(l.plugin.tree, file) {
+				l.reportMissingPath(file, "commands")
+				continue
+			}
+			var isNew bool
+			if doc, isNew = l.readDocument(l.plugin.tree, file); !isNew {
+				continue
+			}
+		}
+		k := l.withMetadata(doc, Command{Name: l.plugin.namePrefix + c.Key, Source: pluginSource, Path: filepath.Join(l.plugin.path, file)})
+		k.HasDescription = k.HasDescription || given.Description != ""
+		k.Description, k.ArgumentHint = cmp.Or(given.Description, k.Description), cmp.Or(given.ArgumentHint, k.ArgumentHint)
+		l.newCommands = append(l.newCommands, k)
+	}
+}
+
+// readPluginObjects returns the object under a key that a plugin's default file, its manifests and the files in its manifests form
+// together; nil means none. Entries of marketplaces add servers only to plugins without a manifest.
+func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
+	p, values := l.plugin, []json.RawMessage{json.RawMessage(strconv.Quote(defaultFile))}
+	manifests := p.pluginManifests
+	if key == "mcpServers" && p.own != nil {
+		manifests.entry = nil
+	}
+	var all plainjson.Object
+	for i, value := range append(values, manifests.valuesOf(key)...) {
+		if name, isFile := plainjson.StringValue(value); isFile {
+			if name = path.Clean(name); i > 0 && name == defaultFile {
+				continue
+			}
+			var err error
+			if value, err = fs.ReadFile(p.tree, name); err != nil && i > 0 && key == "hooks" {
+				l.reportMissingPath(name, key)
+			}
+		}
+		object, err := plainjson.Parse(value)
+		if inner, innerErr := plainjson.Parse(object.Get(key)); innerErr == nil {
+			object = inner
+		}
+		if err != nil {
+			continue
+		}
+		all = append(plainjson.Object{}, all...)
+		for _, m := range object {
+			if lists := plainjson.DecodeOrZero[[]json.RawMessage](all.Get(m.Key)); key == "hooks" && lists != nil {
+				m.Value = json.RawMessage(plainjson.MarshalString(append(lists, plainjson.DecodeOrZero[[]json.RawMessage](m.Value)...)))
+			}
+			all = all.Set(m.Key, m.Value)
+		}
+	}
+	if all == nil {
 		return nil
 	}
-	if inner, ok := outer[key]; ok {
-		return expandPluginRoot(inner, pluginDir)
-	}
-	return expandPluginRoot(data, pluginDir)
+	return expandPluginRoot(all.Raw(), p.path)
 }
 
 func expandPluginRoot(raw []byte, dir string) json.RawMessage {
@@ -245,8 +324,5 @@ func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 }
 
 func (l *loader) expandPluginRootVariable(text string) string {
-	if l.pluginDir == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, pluginRootVariable, l.pluginDir)
+	return strings.ReplaceAll(text, pluginRootVariable, cmp.Or(l.plugin.path, pluginRootVariable))
 }

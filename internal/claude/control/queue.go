@@ -25,9 +25,8 @@ type queuedPrompt struct {
 	interruptedBeforeStart bool
 	// arrivedDuringInitialize is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	arrivedDuringInitialize bool
-	// startEventWritten is set if the event "started" was already written.
-	startEventWritten bool
-	cancelled         bool
+	startEventWritten       bool // the event "started" was already written
+	cancelled               bool
 	// mergedPrompts are the prompts that were merged into this one, in order of arrival; prompts without a uuid are left out.
 	// Without a merge, the prompt itself is the only part.
 	mergedPrompts []protocol.UserMessage

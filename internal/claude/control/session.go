@@ -101,11 +101,10 @@ type Initializer interface {
 
 // Request is a control request of the host.
 type Request struct {
-	ID      json.RawMessage // chosen by the host
-	Subtype string          // "undefined" if it is missing, as in the real CLI
-	Body    json.RawMessage // the request as it was sent; it may not be an object
-	// IsBehindPrompt is set if the turn of a prompt that arrived before the request had not started when the request arrived.
-	IsBehindPrompt bool
+	ID             json.RawMessage // chosen by the host
+	Subtype        string          // "undefined" if it is missing, as in the real CLI
+	Body           json.RawMessage // the request as it was sent; it may not be an object
+	IsBehindPrompt bool            // the turn of a prompt that arrived before the request had not started when the request arrived
 }
 
 // Answer is the result of a request: the payload of the success response (nil means none), and the events to write

@@ -31,8 +31,7 @@ type Flags struct {
 	HostFlags
 	ClaudelessFlags
 
-	// Given holds the values of every given flag by its long name without dashes ("allowedTools").
-	Given map[string][]string
+	Given map[string][]string // holds the values of every given flag by its long name without dashes ("allowedTools")
 	// Version and Help request output instead of a run.
 	Version, Help bool
 	// lastVariadicWord is the last value of a variadic flag. If the prompt is missing, it may be this value; see

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -78,6 +79,9 @@ func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (con
 func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
+	if st.Source == launch.PluginServerSource {
+		out.Scope = "dynamic"
+	}
 	if withTransportAndErrorCode {
 		out.Transport = kind
 	}

@@ -48,7 +48,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		o.Plugins = append(o.Plugins, r.plan.AbsFromStartDir(dir))
 	}
 	if o.Marketplaces = filepath.Join(r.plan.State, "plugins"); !f.Bare {
-		o.Enabled = r.plan.Settings.EnabledPlugins()
+		o.Enabled, _ = r.plan.Settings.EnabledPlugins()
 	}
 	var warnings []string
 	r.plan.Catalog, warnings = catalog.New(o)
@@ -148,11 +148,9 @@ func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions 
 	if r.plan.Settings.HasSource("user") {
 		o.UserDir = r.plan.State
 	}
-	excludes, _ := r.plan.Settings.Merged()["claudeMdExcludes"].([]any)
-	for _, pattern := range excludes {
-		text, _ := pattern.(string) // the schema admits only strings
-		o.Excludes = append(o.Excludes, text)
-	}
+	_, disabled := r.plan.Settings.EnabledPlugins()
+	o.AgentsMD = !slices.Contains(disabled, "cc-plugin-agents-md@builtin")
+	o.Excludes, _ = r.plan.Settings.Merged()["claudeMdExcludes"].([]any)
 	if isEnvEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
 		o.AddedDirs = r.addDirFlagPaths()
 	}

@@ -116,7 +116,7 @@ func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (error
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
 	case t.Listing == claudecode.InitListsToolForTaskListModelsOrIfFlagNamesIt && v.plan.NoTasks, t.Name == "ToolSearch" && v.plan.NoSearch:
 		return text, true
-	case search && !available:
+	case search && !v.isAvailable("Bash"):
 		return text + ". " + call.Name + " is disabled for this session.", true
 	case t.Name == "Glob":
 		return text + ". Glob is not available in this session — find files with `find` via the Bash tool instead.", true

@@ -65,6 +65,8 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = appendMCPNames(s.tools.inventory.initEventBuiltinTools(v.hasResources()), tools)
+	_, disabledPlugins := plan.Settings.EnabledPlugins()
+	ev.Plugins = slices.DeleteFunc(ev.Plugins, func(p protocol.Plugin) bool { return slices.Contains(disabledPlugins, p.Source) })
 	plan.Catalog.FillInit(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {

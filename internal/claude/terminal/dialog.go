@@ -74,10 +74,9 @@ type dialog struct {
 	topRuleGlyph string // glyph of the horizontal line above the dialog; empty means no line
 	owner        dialogOwner
 	dialogProgress
-	shiftTabOption int // number of the option that Shift+Tab accepts, from 1; 0 means none
-	// slotValues replace the parts of a captured screen that depend on the run, by the names of these parts (slots).
-	slotValues map[string]string
-	search     *searchList // reduces the options to those that match typed text; nil means that all are shown
+	shiftTabOption int               // number of the option that Shift+Tab accepts, from 1; 0 means none
+	slotValues     map[string]string // replace the parts of a captured screen that depend on the run, by the names of these parts (slots)
+	search         *searchList       // reduces the options to those that match typed text; nil means that all are shown
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay  bool
 	screenRows int // rows of the screen; 0 means as many as needed

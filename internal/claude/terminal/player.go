@@ -29,10 +29,9 @@ type (
 		prompts []string // nil means that background work started the turn
 		turn    int
 	}
-	turnEnded  struct{}
-	shellEnded struct{ stdout, stderr string }
-	// promptsTakenIntoRunningTurn reports prompts that became part of the running turn.
-	promptsTakenIntoRunningTurn struct{ prompts []string }
+	turnEnded                   struct{}
+	shellEnded                  struct{ stdout, stderr string }
+	promptsTakenIntoRunningTurn struct{ prompts []string } // reports prompts that became part of the running turn
 	contextRequested            struct{ commandLine string }
 	sessionRunFailed            struct{ err error }
 	permissionRequestWithdrawn  struct{ request *pendingPermissionRequest }

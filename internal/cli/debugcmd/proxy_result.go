@@ -40,9 +40,8 @@ func encodeResponse(id json.RawMessage, r toolResult) json.RawMessage {
 }
 
 type toolOutputSchema struct {
-	isDeclared bool
-	// wrappedResultSchema is the schema of "result", in which servers wrap values that are not objects; nil means none.
-	wrappedResultSchema *struct{ Type any }
+	isDeclared          bool
+	wrappedResultSchema *struct{ Type any } // schema of "result", in which servers wrap values that are not objects; nil means none
 }
 
 func outputSchemaOf(raw json.RawMessage) toolOutputSchema {

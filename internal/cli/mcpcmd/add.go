@@ -54,7 +54,7 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
 		return process.Verbatimf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
 	}
-	if err := checkNewServer(o, name, f.scope); err != nil {
+	if err := checkScope(f.scope); err != nil {
 		return err
 	}
 	if transport == "stdio" {
@@ -175,9 +175,6 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	if defect := entryDefect(entry, err); defect != "" {
 		return process.Verbatimf("Invalid configuration: %s", defect)
 	}
-	if err := checkNewServer(o, name, scope); err != nil {
-		return err
-	}
 	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
 	}
@@ -206,6 +203,9 @@ func entryDefect(entry object, parseError error) string {
 }
 
 func validateAndSaveEntry(o *Options, scope, name string, entry json.RawMessage) error {
+	if err := checkNewServer(o, name, scope); err != nil {
+		return err
+	}
 	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ})
 	if err != nil {

@@ -18,11 +18,10 @@ import (
 
 // Options configure the command. Name, Stdin, Stdout and Stderr are required.
 type Options struct {
-	Name     string // the program's name, for help
-	Store    Store
-	Extended bool // adds the commands and flags that the real CLI does not have
-	// Approved reports whether the settings approve a server of .mcp.json; nil means that they approve none.
-	Approved        func(name string) bool
+	Name            string // the program's name, for help
+	Store           Store
+	Extended        bool                                    // adds the commands and flags that the real CLI does not have
+	Approved        func(name string) bool                  // reports whether the settings approve a server of .mcp.json; nil means that they approve none
 	DisabledProject []string                                // servers of .mcp.json that are disabled
 	Manager         func(mcp.Options) (*mcp.Manager, error) // creates a manager; nil means mcp.New
 	Client          mcp.Options                             // options of every [mcp.Manager], except Servers

@@ -44,7 +44,7 @@ func (p pluginListEntry) isNamed(name string) bool {
 	return p.ID == name || short == name
 }
 
-// pluginsInstalledForThisProject returns the installed plugins in the order of the file, with one entry for each scope.
+// pluginsInstalledForThisProject returns the installed plugins, sorted by id, with one entry for each scope.
 func (c *command) pluginsInstalledForThisProject() ([]pluginListEntry, error) {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
@@ -58,6 +58,7 @@ func (c *command) pluginsInstalledForThisProject() ([]pluginListEntry, error) {
 			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b pluginListEntry) int { return cmp.Compare(a.ID, b.ID) })
 	return list, nil
 }
 

@@ -2,7 +2,6 @@ package plugincmd
 
 import (
 	"cmp"
-	_ "embed" // for manifests.json
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
@@ -242,11 +240,6 @@ func (c *command) validateMarketplace(dir string) error {
 	return c.printValidation("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
-//go:embed manifests.json
-var manifestSchemaJSON string
-
-var manifestSchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(manifestSchemaJSON) })
-
 // readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.
 func readManifest(file, schemaName string) (problem string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
@@ -261,7 +254,7 @@ func readManifest(file, schemaName string) (problem string, manifest plainjson.O
 	}
 	manifest, _ = plainjson.Parse(data) // cannot fail for an object
 	var problems []string
-	for _, i := range manifestSchemas()[schemaName].Issues(data) {
+	for _, i := range catalog.ManifestSchemas()[schemaName].Issues(data) {
 		problems = append(problems, i.DottedPath()+": "+i.Message)
 	}
 	return strings.Join(problems, "\n"), manifest
@@ -269,7 +262,7 @@ func readManifest(file, schemaName string) (problem string, manifest plainjson.O
 
 func unknownFieldWarnings(schemaName string, manifest plainjson.Object) (warnings []string) {
 	for _, m := range manifest {
-		if !slices.ContainsFunc(manifestSchemas()[schemaName].Properties, func(p plainjson.SchemaProperty) bool { return p.Name == m.Key }) {
+		if !slices.ContainsFunc(catalog.ManifestSchemas()[schemaName].Properties, func(p plainjson.SchemaProperty) bool { return p.Name == m.Key }) {
 			warnings = append(warnings, fmt.Sprintf("%s: Unknown field '%[1]s'. Claude Code ignores it at load time.", m.Key))
 		}
 	}

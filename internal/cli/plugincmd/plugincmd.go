@@ -110,12 +110,10 @@ func (c *command) parse(s subcommand, words []string) (operand string, err error
 	switch {
 	case err != nil:
 		return "", c.printUsageError(err.Error())
-	case len(found.Operands) > 1, s.operand == "" && len(found.Operands) > 0:
-		return "", ErrNotSimulated
 	case len(found.Operands) == 0 && s.operand != "" && s.operand[0] != '[':
 		return "", c.printUsageError("error: missing required argument '" + s.operand + "'")
 	}
-	return strings.Join(found.Operands, ""), nil
+	return append(found.Operands, "")[0], nil // the real CLI ignores further arguments
 }
 
 func (c *command) printUsageError(text string) error {

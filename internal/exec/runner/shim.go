@@ -21,18 +21,17 @@ import (
 
 // ClaudeSetup is the configuration that a shim passes to claude.
 type ClaudeSetup struct {
-	Executable string     // path of this binary, which simulates claude
-	Scenario   string     // the scripted model: a path, or a name from the library; if it is empty, claude itself looks for a scenario
-	MCPConfig  []string   // additional configurations of MCP servers, as for --mcp-config
-	Journal    string     // file that processes write to
-	Config     string     // CLAUDE_CONFIG_DIR for callers that have not set one
-	RunID      string     // id in the environment of all processes of one run; empty means none
-	Lenient    bool       // disables the effects of --strict
-	Fault      string     // name of the fault to apply; empty means none
-	Real       RealClaude // the real claude that runs instead of the simulated one; the zero value means none
-	// FirstStart specifies which dialogs claude shows at its start on a terminal; nil writes no configuration files for it.
-	FirstStart     *ClaudeFirstStart
-	ExtraVariables []string // further variables for claude, as "K=V"
+	Executable     string            // path of this binary, which simulates claude
+	Scenario       string            // the scripted model: a path, or a name from the library; if it is empty, claude itself looks for a scenario
+	MCPConfig      []string          // additional configurations of MCP servers, as for --mcp-config
+	Journal        string            // file that processes write to
+	Config         string            // CLAUDE_CONFIG_DIR for callers that have not set one
+	RunID          string            // id in the environment of all processes of one run; empty means none
+	Lenient        bool              // disables the effects of --strict
+	Fault          string            // name of the fault to apply; empty means none
+	Real           RealClaude        // the real claude that runs instead of the simulated one; the zero value means none
+	FirstStart     *ClaudeFirstStart // specifies which dialogs claude shows at its start on a terminal; nil writes no configuration files for it
+	ExtraVariables []string          // further variables for claude, as "K=V"
 }
 
 // RealClaude is a real claude and its API access. The zero value means the simulated claude.

@@ -36,8 +36,7 @@ type Input struct {
 	RequiredRuns     int       // required number of runs of claude; 0 means any
 	RequiredJournals int       // required number of distinct journals; 0 means any
 	OnlyProcess      int       // selects the entries of one process; 0 means all
-	// Killed lists processes that were killed on purpose from outside the command, so that their end is not reported.
-	Killed []int
+	Killed           []int     // lists processes that were killed on purpose from outside the command, so that their end is not reported
 
 	parts []scenarioEntries // the entries grouped by scenario; nil means all belong to Scenario
 	// digests of the journals read so far.

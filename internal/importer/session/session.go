@@ -93,15 +93,13 @@ func EscapeControls(text string) string {
 
 // Prompt is a prompt and the messages that answer it.
 type Prompt struct {
-	At   Place
-	Text string
-	// TextMissing is set if the input does not contain the text.
-	TextMissing bool
-	// IsNotice is set for a message about finished background work, which no person wrote.
-	IsNotice   bool
-	OtherParts int    // number of parts other than text: images, documents
-	Hooks      []Hook // hooks that ran during the turn
-	Messages   []*Message
+	At          Place
+	Text        string
+	TextMissing bool   // the input does not contain the text
+	IsNotice    bool   // set for a message about finished background work, which no person wrote
+	OtherParts  int    // number of parts other than text: images, documents
+	Hooks       []Hook // hooks that ran during the turn
+	Messages    []*Message
 }
 
 // Hook is a recorded run of a hook.

@@ -38,13 +38,11 @@ type Options struct {
 	Timeout        time.Duration // bounds each run of a program; 0 means 30 s
 	Jobs           int           // the number of parallel cases; 0 means one per processor, at least two
 	DefaultURL     bool          // plays the cases with the API at its default URL, which needs a separate network
-	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those in the fixture files.
-	Protocol string
+	Protocol       string        // lists the revisions of MCP that the fixtures of all cases speak; empty means those in the fixture files
 	// Retries is how often a case that differs is repeated. Only differences that occur every time are reported,
 	// because races can cause a difference by chance.
-	Retries int
-	// IsolatedArgs are the arguments with which Executable calls [ServeJob].
-	IsolatedArgs []string
+	Retries      int
+	IsolatedArgs []string // arguments with which Executable calls [ServeJob]
 	Executable   string
 	System       *process.System
 }

@@ -30,17 +30,15 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
 // Options configure a connection. Target, Handler, Defects, Tasks and Debug are required.
 type Options struct {
-	Target  Target
-	Handler Handler
-	// Defects describes what is wrong with a server's result for a method such as "tools/list"; "" means nothing.
-	Defects  func(method string, result json.RawMessage) string
-	Tasks    *sync.WaitGroup // counts the goroutines of the connection
-	Debug    DebugLog
-	Version  string // version of the client
-	Sampling bool   // declares that the handler handles sampling/createMessage
-	// Negotiation selects how both sides agree on a revision of MCP.
-	Negotiation NegotiationMode
-	Timeout     time.Duration // connect timeout, which also bounds the probe
+	Target      Target
+	Handler     Handler
+	Defects     func(method string, result json.RawMessage) string // describes what is wrong with a server's result for a method such as "tools/list"; "" means nothing
+	Tasks       *sync.WaitGroup                                    // counts the goroutines of the connection
+	Debug       DebugLog
+	Version     string          // version of the client
+	Sampling    bool            // declares that the handler handles sampling/createMessage
+	Negotiation NegotiationMode // selects how both sides agree on a revision of MCP
+	Timeout     time.Duration   // connect timeout, which also bounds the probe
 	// Reopen is the pause before a stream is reopened; it doubles each time. 0 means 1 s.
 	Reopen       time.Duration
 	TimeoutError *DialError // the error of a connection attempt that took too long

@@ -17,9 +17,8 @@ import (
 
 // subscription keeps the subscriptions/listen stream open, where a server of revision 2026-07-28 sends notifications.
 type subscription struct {
-	// openStream opens the stream and returns when it ends; nil means the server ended it with a result.
-	openStream       func(ctx context.Context, filter wire.SubscriptionFilter) error
-	onResumed        func() // called when the server acknowledged a reopened stream: changes may have been missed
+	openStream       func(ctx context.Context, filter wire.SubscriptionFilter) error // opens the stream and returns when it ends; nil means the server ended it with a result
+	onResumed        func()                                                          // called when the server acknowledged a reopened stream: changes may have been missed
 	debug            DebugLog
 	firstReopenPause time.Duration // pause before the first attempt to reopen the stream
 	ackTimeout       time.Duration // how long an acknowledgement may take
