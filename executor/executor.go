@@ -42,16 +42,16 @@ func Chain(base Executor, layers ...Middleware) Executor {
 // Func creates a middleware from a function that replaces Execute. The list of tools is unchanged.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor {
-		return &executorWrappedInMiddlewareFunction{Executor: next, middlewareFunction: f}
+		return &middlewareFuncExecutor{Executor: next, middlewareFunction: f}
 	}
 }
 
-type executorWrappedInMiddlewareFunction struct {
+type middlewareFuncExecutor struct {
 	Executor
 	middlewareFunction func(context.Context, protocol.ToolUse, Executor) (Result, error)
 }
 
-func (l *executorWrappedInMiddlewareFunction) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+func (l *middlewareFuncExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	return l.middlewareFunction(ctx, call, l.Executor)
 }
 

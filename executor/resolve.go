@@ -54,7 +54,7 @@ func (x *Index) Canonical(written string) string {
 // without a server, Resolve prefers an MCP tool to a built-in one. If several servers have a tool with this name, it uses the
 // first server, and warning names all of them. An unknown "server/tool" gets the canonical name that the tool would have. Any
 // other unknown name is returned unchanged.
-func (x *Index) Resolve(written string) (canonical, warning string) {
+func (x *Index) Resolve(written string) (canonical, ambiguityWarning string) {
 	if t, ok := x.toolsByCanonicalName[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
 	}
@@ -63,9 +63,9 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 	}
 	if names := x.canonicalByRawName[written]; len(names) > 0 {
 		if len(names) > 1 {
-			warning = x.ambiguityWarning(written, names)
+			ambiguityWarning = x.ambiguityWarning(written, names)
 		}
-		return names[0], warning
+		return names[0], ambiguityWarning
 	}
 	if _, ok := x.toolsByCanonicalName[written]; ok {
 		return written, ""

@@ -75,7 +75,7 @@ func ResourceTools() (tools []protocol.Tool) {
 // Execute runs a call of a tool of [Resources]. For other tools, the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
-		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.directoryListingNotEnabledResult,
+		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.noDirectoryListingResult,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
@@ -107,7 +107,7 @@ func (r Resources) listResources(_ context.Context, in resourceInput) protocol.T
 // directoryListingNotEnabledText is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
 const directoryListingNotEnabledText = "Directory listing is not enabled in this build."
 
-func (r Resources) directoryListingNotEnabledResult(context.Context, resourceInput) protocol.ToolResult {
+func (r Resources) noDirectoryListingResult(context.Context, resourceInput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: directoryListingNotEnabledText}, Output: struct {
 		Resources []mcp.Resource `json:"resources"`
 		Error     string         `json:"error"`

@@ -19,7 +19,7 @@ type serverRequestHandler struct {
 }
 
 func (a serverRequestHandler) HandleResourceUpdate(uri string) {
-	a.reportResourceUpdateInBackground(a.server, uri)
+	a.queueResourceUpdate(a.server, uri)
 }
 
 func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.Notification) {

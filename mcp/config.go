@@ -178,7 +178,7 @@ func (l *configLoader) addServersOfMCPJSONFiles(dir string) {
 	if err != nil {
 		return
 	}
-	doc, err := removeJSONCommentsAndTrailingCommas(data)
+	doc, err := convertJSONCToJSON(data)
 	if err != nil {
 		l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
 	} else if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
@@ -200,14 +200,14 @@ func (l *configLoader) addServersOfFlagValue(value string) (problem string) {
 		case err != nil:
 			return fmt.Sprintf("Failed to read MCP config file: %v", err)
 		}
-		if doc, err = removeJSONCommentsAndTrailingCommas(data); err != nil {
+		if doc, err = convertJSONCToJSON(data); err != nil {
 			return "MCP config is not a valid JSON"
 		}
 	}
 	return l.addServersOfDocument(doc, "dynamic")
 }
 
-func removeJSONCommentsAndTrailingCommas(data []byte) ([]byte, error) {
+func convertJSONCToJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
 	}

@@ -163,7 +163,7 @@ func hasServerAnswered(err error) bool {
 func decodeListItemsOrZero[T any](rawItems []json.RawMessage, completeItem func(*T)) []T {
 	items := make([]T, len(rawItems))
 	for i, raw := range rawItems {
-		items[i] = plainjson.DecodeOrZero[T](raw)
+		items[i] = plainjson.DecodeIgnoringErrors[T](raw)
 		completeItem(&items[i])
 	}
 	return items
@@ -199,7 +199,7 @@ const maxFirstConnectOrListRetries = 3
 
 // parseTool reads one tool definition, which the caller has checked against its schema.
 func parseTool(cfg ServerConfig, serverTitle string, definition json.RawMessage) (t protocol.Tool, problem string) {
-	d := plainjson.DecodeOrZero[struct {
+	d := plainjson.DecodeIgnoringErrors[struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
 		Description string          `json:"description"`

@@ -77,7 +77,7 @@ func (m *Manager) PromptText(ctx context.Context, p Prompt, words []string) (str
 		return "", err
 	}
 	b := blockBuilder{files: m.options.Files, server: p.Server}
-	for _, message := range plainjson.DecodeOrZero[struct {
+	for _, message := range plainjson.DecodeIgnoringErrors[struct {
 		Messages []struct{ Content json.RawMessage }
 	}](raw).Messages {
 		if contentKind(message.Content) != "image" {

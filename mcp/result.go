@@ -68,12 +68,12 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 	}
 	check := connection.ToolResultDefects
 	if tool.isModern {
-		check = connection.ToolResultDefectsInModernVersion
+		check = connection.ModernToolResultDefects
 	}
 	if defects := check(result); defects != "" {
 		return shortenedErrorResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
 	}
-	items := plainjson.DecodeOrZero[[]json.RawMessage](r.Content) // it may be absent
+	items := plainjson.DecodeIgnoringErrors[[]json.RawMessage](r.Content) // it may be absent
 	b, isFailed := blockBuilder{files: v.Files, server: tool.Server}, string(r.IsError) == "true"
 	for _, item := range items {
 		if kind := contentKind(item); !isFailed || kind == "text" || kind == "resource_link" { // a failed result loses other contents
@@ -257,7 +257,7 @@ func (b *blockBuilder) addText(format string, args ...any) {
 func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.blocks}.Plain() }
 
 func contentKind(item json.RawMessage) string {
-	return plainjson.DecodeOrZero[struct{ Type string }](item).Type
+	return plainjson.DecodeIgnoringErrors[struct{ Type string }](item).Type
 }
 
 // addItem converts one content item. Unknown kinds become JSON text.
@@ -375,7 +375,7 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 		return nil, nil
 	}
 	for i, t := range st.lists.tools {
-		definition := plainjson.DecodeOrZero[struct{ OutputSchema json.RawMessage }](st.lists.rawTools[i])
+		definition := plainjson.DecodeIgnoringErrors[struct{ OutputSchema json.RawMessage }](st.lists.rawTools[i])
 		if t.RawName != tool || definition.OutputSchema == nil {
 			continue
 		}

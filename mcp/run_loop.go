@@ -159,7 +159,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr), CLICode: connection.ErrorCode(dialErr)}
 	}
 	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnectsBeforeFailed && !d.NeedsAuth {
-		l.scheduleReconnectAndCountAttempt()
+		l.scheduleReconnectAttempt()
 		l.updateStatus(func(st *status) {
 			st.state, st.attempt, st.connectError, st.cliErrorText, st.cliErrorCode = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText, d.CLICode
 		})
@@ -167,7 +167,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	}
 	wasConnected := l.reconnectAttempts > 0
 	if wasConnected && d.IsTransient {
-		l.scheduleReconnectAndCountAttempt()
+		l.scheduleReconnectAttempt()
 	} else {
 		l.reconnectAttempts = 0
 	}
@@ -211,7 +211,7 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	return unit * time.Duration(shortest+min(first<<min(attempts-maxReconnectsBeforeFailed, 10), longest)) / 2
 }
 
-func (l *connectionLoop) scheduleReconnectAndCountAttempt() {
+func (l *connectionLoop) scheduleReconnectAttempt() {
 	l.retryTimer = time.NewTimer(reconnectPause(l.reconnectAttempts, l.options.Pauses.Reconnect))
 	l.reconnectAttempts++
 }
@@ -228,7 +228,7 @@ func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 	l.conn = nil
 	reason := string(c.LostBy())
 	if reason == "" {
-		reason = cmp.Or(c.CloseReason(connection.ExitWait), ErrConnectionClosed.Error())
+		reason = cmp.Or(c.ProcessExitReason(connection.ExitWait), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
 		tail := c.StderrTail()

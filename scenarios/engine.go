@@ -190,7 +190,7 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	}
 	for i, want := range run.callsAwaitingResults {
 		if want.Expect != nil && i < len(requestWithResults.Results) {
-			e.recordResultIfItMissesExpectation(want, requestWithResults.Results[i])
+			e.recordUnmetResult(want, requestWithResults.Results[i])
 		}
 	}
 	vars := e.requestVariables(requestWithResults)
@@ -382,7 +382,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-func (e *Engine) recordResultIfItMissesExpectation(scriptedCall *ToolCall, actualResult Result) {
+func (e *Engine) recordUnmetResult(scriptedCall *ToolCall, actualResult Result) {
 	t, _, err := compilePattern(scriptedCall.Expect, nil)
 	if err != nil {
 		return

@@ -339,7 +339,7 @@ func (s *Scenario) explainNearestMiss(x *Expectation, seen *RunRecord, hits int)
 		return ""
 	}
 	if x.MCP != nil && x.MCP.expectsNotification() {
-		return x.MCP.describeOtherNotificationsOfServer(seen.Notifications)
+		return x.MCP.describeOtherNotifications(seen.Notifications)
 	}
 	if x.OAuth != nil {
 		return x.OAuth.listObservedRequests(seen.OAuthRequests)

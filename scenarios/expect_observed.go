@@ -47,8 +47,8 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// describeOtherNotificationsOfServer lists up to three notifications that the server sent instead.
-func (m *ExpectMCP) describeOtherNotificationsOfServer(observedNotifications []ObservedNotification) (messageSuffix string) {
+// describeOtherNotifications lists up to three notifications that the server sent instead.
+func (m *ExpectMCP) describeOtherNotifications(observedNotifications []ObservedNotification) (messageSuffix string) {
 	const most = 3
 	var texts []string
 	for _, n := range observedNotifications {

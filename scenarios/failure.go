@@ -205,7 +205,7 @@ func (f *Failure) APIError() APIError {
 		return newAPIError(f.Status, "", f.Message)
 	case FailStreamError:
 		kind := cmp.Or(f.ErrorType, "overloaded_error")
-		return newAPIError(statusOfErrorType(kind), kind, f.Message)
+		return newAPIError(statusOfErrorTypeOr500(kind), kind, f.Message)
 	default:
 		return newAPIError(f.Status, f.ErrorType, f.Message)
 	}
@@ -224,7 +224,7 @@ func newAPIError(status int, kind, message string) APIError {
 	return APIError{Status: status, Type: kind, Message: message}
 }
 
-func statusOfErrorType(kind string) int {
+func statusOfErrorTypeOr500(kind string) int {
 	for status, known := range errorTypes() {
 		if known == kind {
 			return status

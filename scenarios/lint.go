@@ -89,8 +89,8 @@ func (p diagnosticLocation) below(steps ...any) diagnosticLocation {
 }
 
 // addWarning adds a warning. offset counts characters within a string value.
-func (l *linter) addWarning(p diagnosticLocation, offset int, hint, format string, args ...any) {
-	d := p.diagnose(p.path, offset, fmt.Sprintf(format, args...))
+func (l *linter) addWarning(p diagnosticLocation, offsetInCharacters int, hint, format string, args ...any) {
+	d := p.diagnose(p.path, offsetInCharacters, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
 	l.warnings = append(l.warnings, d)
 }
@@ -267,8 +267,8 @@ func mayIndexVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// indexesInRange reports whether every index in src is certainly within its list. Otherwise the caller parses src.
-func indexesInRange(lists templateListLengths, src string) bool {
+// indexesCertainlyInRange reports whether every index in src is certainly within its list. Otherwise the caller parses src.
+func indexesCertainlyInRange(lists templateListLengths, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
@@ -292,13 +292,13 @@ func (l *linter) lintText(p diagnosticLocation, lists templateListLengths, src s
 	if src != "" && src == l.options.Placeholder {
 		l.addWarning(p, 0, "", PlaceholderAnswerMessage)
 	}
-	if l.templates && mayIndexVariables(src) && !indexesInRange(lists, src) {
+	if l.templates && mayIndexVariables(src) && !indexesCertainlyInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInTemplate(src))
 	}
 }
 
 func (l *linter) lintCondition(p diagnosticLocation, lists templateListLengths, src string) {
-	if mayIndexVariables(src) && !indexesInRange(lists, src) {
+	if mayIndexVariables(src) && !indexesCertainlyInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInExpression(src))
 	}
 }

@@ -48,10 +48,10 @@ func (l *loader) similarFileNameHint(missingPath string) string {
 	if l.ReadFile != nil {
 		return ""
 	}
-	return diag.DidYouMean(filepath.Base(missingPath), scenarioFileNamesInSameDirectory(missingPath))
+	return diag.DidYouMean(filepath.Base(missingPath), siblingScenarioFiles(missingPath))
 }
 
-func scenarioFileNamesInSameDirectory(path string) (names []string) {
+func siblingScenarioFiles(path string) (names []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no names
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
@@ -214,7 +214,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
 		names := Library()
-		hint := cmp.Or(diag.DidYouMean(name, append(names, scenarioFileNamesInSameDirectory(name)...)), "library scenarios: "+strings.Join(names, ", "))
+		hint := cmp.Or(diag.DidYouMean(name, append(names, siblingScenarioFiles(name)...)), "library scenarios: "+strings.Join(names, ", "))
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
@@ -278,7 +278,7 @@ func convertRustClaudelessScenario(scenarioFile diag.Value) (currentForm diag.Va
 		case "responses":
 			f.Value = convertArrayItems(f.Value, func(rule diag.Value) diag.Value { return convertRustClaudelessRule(rule, "pattern") })
 		case "tools":
-			f.Key, f.Value = "tool_execution", convertRustClaudelessToolsTable(f.Value)
+			f.Key, f.Value = "tool_execution", convertRustToolsTable(f.Value)
 		}
 		fields = append(fields, f)
 	}
@@ -346,7 +346,7 @@ func convertRustClaudelessPattern(rustPattern diag.Value) (currentForm diag.Valu
 	return rustPattern.NewTableAtPosition(diag.Field{Key: "type", Value: rustPattern.NewScalarAtPosition(diag.KindString, kind)}, diag.Field{Key: key, Value: text})
 }
 
-func convertRustClaudelessToolsTable(rustTools diag.Value) (toolExecutionTable diag.Value) {
+func convertRustToolsTable(rustTools diag.Value) (toolExecutionTable diag.Value) {
 	var fields, tools []diag.Field
 	for _, f := range rustTools.Fields() {
 		if f.Key == "mode" {

@@ -31,9 +31,9 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 	return s.source.DiagnosticAtValue(path, offset, message)
 }
 
-// UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
+// UsesTrackedVariable reports whether an expression of the scenario may use a variable that can differ between requests with
 // the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [RequestProperties].
-func (s *Scenario) UsesVariable(name string) bool {
+func (s *Scenario) UsesTrackedVariable(name string) bool {
 	return s.library != nil && s.library.UsesTrackedVariable(name)
 }
 

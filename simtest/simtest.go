@@ -169,7 +169,7 @@ func (s *testRun) failTestWithRunProblems() {
 
 func (s *testRun) killLeftoversAndFindProblems() (testFailures, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
-	runner.KillLeftovers(s.claudelessRunID(), &in)
+	runner.KillLeftoverClaudesAndServers(s.claudelessRunID(), &in)
 	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}, nil
 	}

@@ -98,7 +98,7 @@ func (d *toolCallRunner) showCallEventsUntilResultOrStreamContinues(ctx context.
 
 // startWaitingCallIfHooksDue starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
 func (d *toolCallRunner) startWaitingCallIfHooksDue(ctx context.Context, waitingCall *preparedCall) {
-	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleEffectOfCall(ctx, waitingCall.toolUse) != (CallFirstEffect{StreamPointBeforeBlockStop, true}) {
+	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleEffectOfCall(ctx, waitingCall.toolUse) != (CallFirstEffect{Point: StreamPointBeforeBlockStop, Starts: true}) {
 		return
 	}
 	d.precheckAndUpdateCall(ctx, waitingCall)

@@ -295,16 +295,18 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	}
 	known := false
 	c.tool, known = m.index.Tool(c.toolUse.Name)
-	// A call of a known tool may be refused now if all earlier calls of the message already have results. If its tool is
-	// unknown, earlier calls without a result are allowed too if they can run in parallel.
-	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
+	// A call may be refused now if all earlier calls of the message already have results. If the session does not have the tool,
+	// earlier calls without a result are allowed too if they can run in parallel.
+	mayStart := m.canStartCallWhileStreaming(c)
+	hasUnanswered := slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil })
+	mayRefuse := !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && !c.canRunInParallel() })
 	m.calls = append(m.calls, c)
 	if (mayStart || mayRefuse) && !m.isUnstreamed {
 		e := m.sim.options.Tools.FirstVisibleEffectOfCall(ctx, c.toolUse)
 		if !e.Starts && c.toolUse.Name == structuredOutputTool && m.structured.schema != nil {
-			e = CallFirstEffect{StreamPointOneEventAfterBlockStop, true}
+			e = CallFirstEffect{Point: StreamPointOneEventAfterBlockStop, Starts: true}
 		}
-		if e.Starts && mayStart || !e.Starts && mayRefuse {
+		if e.Starts && mayStart || !e.Starts && mayRefuse && (!hasUnanswered || !known || e.ToolIsMissing) {
 			m.lastCallFirstEffect = e
 		}
 	}

@@ -247,8 +247,9 @@ type Tools interface {
 
 // CallFirstEffect is the first visible effect of a call: the call is refused, or it starts.
 type CallFirstEffect struct {
-	Point  StreamPoint
-	Starts bool // true for hooks, a question, an agent or a result; false if the call is refused
+	Point         StreamPoint
+	Starts        bool // true for hooks, a question, an agent or a result; false if the call is refused
+	ToolIsMissing bool // the call is refused because the session does not have the tool
 }
 
 // StreamPoint is a point in the stream of a message that contains a call.

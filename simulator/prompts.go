@@ -82,9 +82,9 @@ func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 
 const maxCommandsListedForUnknownCommand = 40
 
-// describeUnknownCommand prepares the attachment of a prompt that begins with the name of a command that does not exist. Other prompts
+// prepareUnknownCommandFallback prepares the attachment of a prompt that begins with the name of a command that does not exist. Other prompts
 // that begin with a slash, such as paths, mention no files, and their context reaches the model with a later prompt.
-func (p *turnPrompts) describeUnknownCommand(ctx context.Context, name string) {
+func (p *turnPrompts) prepareUnknownCommandFallback(ctx context.Context, name string) {
 	_, typed, _ := p.prompt.Content.SplitUserTypedText()
 	_, isBuiltin := claudecode.PrintModeCommandNamed(name)
 	if !strings.HasPrefix(typed, "/") || isBuiltin || p.prompt.Verbatim || p.prompt.Source == promptSourceSystem {

@@ -110,7 +110,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		}
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	} else if t.sim.main.Context != nil {
-		t.prompts.describeUnknownCommand(ctx, call.Name)
+		t.prompts.prepareUnknownCommandFallback(ctx, call.Name)
 	}
 	if err := t.runHooksAndEmitInitBeforeRequest(ctx, call, command); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	if err != nil {
 		return nil, err
 	}
-	if end := t.structured.turnEnd(); end != nil {
+	if end := t.structured.turnEndErrorIfDone(); end != nil {
 		if t.structured.validOutput != nil {
 			err = t.continuation.runHooksAfterStructuredOutput(ctx)
 		}

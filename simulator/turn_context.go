@@ -104,8 +104,8 @@ func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCal
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// turnEnd returns the [turnEndError] after a valid output or too many invalid ones, and nil otherwise.
-func (st *structuredOutput) turnEnd() error {
+// turnEndErrorIfDone returns the [turnEndError] after a valid output or too many invalid ones, and nil otherwise.
+func (st *structuredOutput) turnEndErrorIfDone() error {
 	tries := cmp.Or(st.maxInvalidOutputs, 5)
 	switch {
 	case st.validOutput != nil:

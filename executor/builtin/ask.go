@@ -43,7 +43,7 @@ type askUserQuestionOutput struct {
 
 func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	return tool.Tool{
-		Name: "AskUserQuestion", RenameAliases: tool.ReduceNestedObjects("AskUserQuestion"), Run: tool.TypedRun(a, answerQuestionsWithKnownAnswers),
+		Name: "AskUserQuestion", RenameAliases: tool.ReduceNestedObjects("AskUserQuestion"), Run: tool.TypedRun(a, answerFromHostOrScenario),
 		Check: tool.TypedCheck(a, func(_ context.Context, _ scriptedAnswers, in askUserQuestionInput) *protocol.ToolResult {
 			questions, _ := tool.Decode[[]askedQuestion](in.Questions) // they are already validated
 			texts := map[string]bool{}
@@ -64,9 +64,9 @@ func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	}
 }
 
-// answerQuestionsWithKnownAnswers returns the answers that a host added to the call or, if it added none, those of the scenario. A
+// answerFromHostOrScenario returns the answers that a host added to the call or, if it added none, those of the scenario. A
 // question without an answer stays unanswered (observed with 2.1.329).
-func answerQuestionsWithKnownAnswers(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
+func answerFromHostOrScenario(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]askedQuestion](in.Questions)
 	if err != nil {
 		return tool.Refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)

@@ -233,7 +233,7 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 	}
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
-	if whole := t.files.InputWithAbsolutePathForHooksAndHosts(call); whole != nil {
+	if whole := t.files.InputWithAbsolutePath(call); whole != nil {
 		return whole
 	}
 	if changed {
@@ -254,10 +254,10 @@ func (t *Tools) TakeFileChangedSinceCall(call protocol.ToolUse) (changedPath str
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// TakeChangedFiles returns the files that changed after the agent had written them. A nil agent means the session itself. Each
+// TakeFilesChangedAfterWrite returns the files that changed after the agent had written them. A nil agent means the session itself. Each
 // change is returned only once.
-func (t *Tools) TakeChangedFiles(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
-	return t.files.TrackerOfSubagentOrSession(agent).TakeChangedFiles()
+func (t *Tools) TakeFilesChangedAfterWrite(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
+	return t.files.TrackerOfSubagentOrSession(agent).TakeFilesChangedAfterWrite()
 }
 
 // MaxWholeFileBytes is the size of the largest file that is read as a whole.

@@ -64,7 +64,7 @@ func (s *cronJobs) parseNewSchedule(in cronInput) (task.Schedule, *protocol.Tool
 	if !ok {
 		return no("Invalid cron expression '%s'. Expected 5 fields: M H DoM Mon DoW.", in.Cron)
 	}
-	if _, ok := c.Next(s.clock.Now()); !ok {
+	if _, ok := c.NextWithinYear(s.clock.Now()); !ok {
 		return no("Cron expression '%s' does not match any calendar date in the next year.", in.Cron)
 	}
 	if len(s.allJobs()) >= maxCronJobs {

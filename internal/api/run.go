@@ -238,7 +238,7 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	var volatile []string
 	is := func(value string, names ...string) bool {
 		for _, name := range names {
-			if scenario.UsesVariable(name) {
+			if scenario.UsesTrackedVariable(name) {
 				volatile = append(volatile, name, value)
 				return true
 			}
@@ -248,17 +248,17 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	f.vars.Model, f.vars.Session.ID = r.Model, r.Session
 	is(r.Model, "model")
 	is(r.Session, "session")
-	if scenario.UsesVariable("system") {
+	if scenario.UsesTrackedVariable("system") {
 		f.vars.SystemPrompt = r.SystemText()
 		is(f.vars.SystemPrompt, "system")
 	}
 	if is(string(r.Tools.Raw), "tools", "schemas") {
 		f.vars.Tools = r.Tools.Names
-		if scenario.UsesVariable("schemas") {
+		if scenario.UsesTrackedVariable("schemas") {
 			f.vars.Schemas = r.Tools.Schemas()
 		}
 	}
-	if scenario.UsesVariable("cwd") {
+	if scenario.UsesTrackedVariable("cwd") {
 		f.vars.CWD = r.WorkingDirectory()
 		is(f.vars.CWD, "cwd")
 	}
@@ -273,7 +273,7 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	is(string(r.Thinking), "thinking")
 	is(string(r.OutputConfig), "output_config")
 	is(string(r.Metadata), "metadata")
-	if scenario.UsesVariable("headers") {
+	if scenario.UsesTrackedVariable("headers") {
 		c.Headers = r.RedactedHeaders()
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}

@@ -14,8 +14,8 @@ const HookOutputIntroductionPrefix = "The text below is the output of a hook"
 // HTTPHookUserAgent is the name of the real CLI's HTTP client in the requests of HTTP hooks.
 const HTTPHookUserAgent = "axios/1.15.2"
 
-// IsContinuationRequestOfCLIToModel reports whether a text is a request of the CLI to the model to continue.
-func IsContinuationRequestOfCLIToModel(messageText string) bool {
+// IsCLIContinuationRequest reports whether a text is a request of the CLI to the model to continue.
+func IsCLIContinuationRequest(messageText string) bool {
 	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(messageText, s) })
 }

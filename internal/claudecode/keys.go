@@ -76,9 +76,9 @@ func (f *JSONKeyFilter) Apply(object []byte) (filtered []byte) {
 	if err != nil {
 		return object
 	}
-	kind := plainjson.DecodeOrZero[string](o.Get("type"))
+	kind := plainjson.DecodeIgnoringErrors[string](o.Get("type"))
 	changed := false
-	for _, path := range slices.Concat(f.paths[kind], f.paths[kind+"/"+plainjson.DecodeOrZero[string](o.Get("subtype"))]) {
+	for _, path := range slices.Concat(f.paths[kind], f.paths[kind+"/"+plainjson.DecodeIgnoringErrors[string](o.Get("subtype"))]) {
 		if path[0] == "" {
 			return nil
 		}
@@ -174,11 +174,11 @@ const MaxTokensWithoutStreaming = 64_000
 
 // BetasLeftOut returns the beta headers that the n-th repetition of a refused request leaves out, with the parts that they announce
 // (observed with 2.1.330).
-func BetasLeftOut(n int) []string {
+func BetasLeftOut(repetition int) []string {
 	return map[int][]string{
 		1: {betaTokenCount}, 2: {betaTokenCount, BetaThinkingShow}, 3: {BetaToolSearch},
 		4: {BetaToolSearch, betaTokenCount}, 5: {BetaToolSearch, betaTokenCount, BetaThinkingShow},
-	}[n]
+	}[repetition]
 }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).

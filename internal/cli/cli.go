@@ -121,7 +121,7 @@ func mistypedCommandError(s *process.System, words []string, flagsInvalid bool) 
 	for i, word := range words {
 		withFile = withFile || isTOMLOrJSONLFileName(word) && (i == 0 || words[i-1] != "--scenario")
 	}
-	near, hint := procio.SubcommandMisspelledByFirstArgument(s, misspellingCandidates()), ""
+	near, hint := procio.SuggestedSubcommand(s, misspellingCandidates()), ""
 	switch {
 	case near != "" && (flagsInvalid || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
 		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" "+near)

@@ -129,7 +129,7 @@ func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bo
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.BreakpointEnv()); err != nil {
-			return changed, newInvalidExpressionErrorWithColumn(err)
+			return changed, newInvalidExpressionError(err)
 		}
 		n.When = *c.When
 	}
@@ -166,7 +166,7 @@ func parseGlob(name string) (glob *match.Pattern, err error) {
 	return &compiled, nil
 }
 
-func newInvalidExpressionErrorWithColumn(evalError error) error {
+func newInvalidExpressionError(evalError error) error {
 	e := NewError(CodeInvalidCondition, evalError.Error())
 	if at, ok := errors.AsType[*eval.Error](evalError); ok {
 		if len(at.Known) > 0 {
@@ -364,7 +364,7 @@ func (p *breakpointSet) AddRule(r Rule) error {
 	if strings.TrimSpace(r.When) != "" {
 		var err error
 		if n.when, err = eval.CompileBool(r.When, eval.BreakpointEnv()); err != nil {
-			return newInvalidExpressionErrorWithColumn(err)
+			return newInvalidExpressionError(err)
 		}
 	}
 	p.mu.Lock()

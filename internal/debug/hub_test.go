@@ -265,7 +265,7 @@ func TestWhatStops(t *testing.T) {
 		if got := b.PauseID != ""; got != tt.want {
 			t.Errorf("%s: stopped %v, want %v", tt.name, got, tt.want)
 		}
-		h.AbandonPauseOfDisconnectedCaller(b.PauseID)
+		h.AbandonPause(b.PauseID)
 	}
 }
 

@@ -106,7 +106,7 @@ func (o MiddlewareOptions) runCallAsDecided(ctx context.Context, use protocol.To
 	case ActionRunOtherTool:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.ResultOf(o.structuredResultFromText(use, ReplacedResultAsText(d.Result))), nil
+		return executor.ResultOf(o.structuredResultFromText(use, ReplacedResultStringOrJSON(d.Result))), nil
 	case ActionRaise:
 		return errorResultWithText(d.Message), nil
 	case ActionEndedWithoutDecision:
@@ -118,14 +118,14 @@ func (o MiddlewareOptions) runCallAsDecided(ctx context.Context, use protocol.To
 		return errorResultWithText(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
-		result = o.rebuildStructuredOutputOfReplacedResult(asked, result)
+		result = o.rebuildStructuredOutput(asked, result)
 	}
 	return result, err
 }
 
-// rebuildStructuredOutputOfReplacedResult gives a replaced result a structured output in the form that the tool's results have. If the
+// rebuildStructuredOutput gives a replaced result a structured output in the form that the tool's results have. If the
 // content is not a single text, the result gets no structured output.
-func (o MiddlewareOptions) rebuildStructuredOutputOfReplacedResult(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
+func (o MiddlewareOptions) rebuildStructuredOutput(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
 	replacedResult.Output, replacedResult.ShowsIsErrorFalse = nil, false
 	if text, ok := textOfSingleBlock(replacedResult.Content); ok {
 		shaped := o.structuredResultFromText(toolCall, text)
@@ -169,7 +169,7 @@ func (o MiddlewareOptions) resultAfterDecision(use protocol.ToolUse, r executor.
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = EditedContent(d.Result), false
-		r = o.rebuildStructuredOutputOfReplacedResult(use, r)
+		r = o.rebuildStructuredOutput(use, r)
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
 	default: // unchanged
@@ -177,8 +177,8 @@ func (o MiddlewareOptions) resultAfterDecision(use protocol.ToolUse, r executor.
 	return r
 }
 
-// ReplacedResultAsText returns a replaced result as text: a string unchanged, anything else as JSON.
-func ReplacedResultAsText(replacedResult json.RawMessage) string {
+// ReplacedResultStringOrJSON returns a replaced result as text: a string unchanged, anything else as JSON.
+func ReplacedResultStringOrJSON(replacedResult json.RawMessage) string {
 	if text, ok := plainjson.StringValue(replacedResult); ok {
 		return text
 	}
@@ -199,5 +199,5 @@ func EditedContent(v json.RawMessage) protocol.Content {
 			return c
 		}
 	}
-	return protocol.Content{Text: ReplacedResultAsText(v)}
+	return protocol.Content{Text: ReplacedResultStringOrJSON(v)}
 }

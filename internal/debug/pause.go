@@ -123,8 +123,8 @@ func (h *Hub) restartTimerThatAbandonsPause(p *openPause) {
 	p.leaseTimer = mine
 }
 
-// AbandonPauseOfDisconnectedCaller ends a pause because its caller has disconnected. An unknown pause is ignored.
-func (h *Hub) AbandonPauseOfDisconnectedCaller(pauseID string) {
+// AbandonPause ends a pause because its caller has disconnected. An unknown pause is ignored.
+func (h *Hub) AbandonPause(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := h.pauses.openPauses[pauseID]; ok {
@@ -178,7 +178,7 @@ func (h *Hub) endPauseWithDecision(p *openPause, d Decision) (wasStillOpen bool)
 	}
 	if p.phase == PhaseAfterCall {
 		p.call.record.AfterAction = d.Action
-		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.replacementResult(), "")
+		p.call.record.FinalResult = ValueOrTruncationMarker(d.replacementResult(), "")
 	}
 	for _, id := range p.sessions {
 		if s, ok := h.byID[id]; ok {
@@ -236,7 +236,7 @@ func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *openPause, r Res
 	switch action {
 	case ActionModify:
 		if p.call.isNativeInput {
-			err = h.setModifiedInputOrResultOfDecision(ctx, p, &d, r)
+			err = h.setModifiedInputOrResult(ctx, p, &d, r)
 		}
 	case ActionSkip:
 		d.Result = r.FakeResult
@@ -289,7 +289,7 @@ func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 
 func hasNonSpaceBytes(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
-func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *openPause, decision *Decision, request ResumeRequest) (err error) {
+func (h *Hub) setModifiedInputOrResult(ctx context.Context, p *openPause, decision *Decision, request ResumeRequest) (err error) {
 	if p.phase == PhaseAfterCall {
 		decision.Result = request.ModifiedResult
 		if request.ModifiedResultExpr != "" {

@@ -95,8 +95,8 @@ func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
 
 func recordWithLargeValuesTruncated(rec Record) *Record {
 	rec.Values = rec.values().Truncated()
-	rec.PrettyResult, rec.Exception = ValueOrMarkerIfTooLargeForRecord(rec.PrettyResult, rec.ResultCID), ValueOrMarkerIfTooLargeForRecord(rec.Exception, rec.ErrorCID)
-	rec.CallSite, rec.OriginalInput = ValueOrMarkerIfTooLargeForRecord(rec.CallSite, ""), ValueOrMarkerIfTooLargeForRecord(rec.OriginalInput, "")
+	rec.PrettyResult, rec.Exception = ValueOrTruncationMarker(rec.PrettyResult, rec.ResultCID), ValueOrTruncationMarker(rec.Exception, rec.ErrorCID)
+	rec.CallSite, rec.OriginalInput = ValueOrTruncationMarker(rec.CallSite, ""), ValueOrTruncationMarker(rec.OriginalInput, "")
 	rec.size = estimatedFixedBytesPerRecord + rec.sizeInBytes() + len(rec.OriginalInput) + len(rec.Error)
 	if more, ok := rec.ExtraFields.(interface{ Size() int }); ok {
 		rec.size += more.Size()

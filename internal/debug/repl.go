@@ -60,7 +60,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	a := EvaluationResult{SessionID: s.ID}
 	if e, ok := p.call.caller.(Evaluator); ok {
 		a, err = e.Evaluate(ctx, EvaluationRequest{PauseID: p.id, SessionID: s.ID, Expr: q.Expr, Closed: s.closed})
-		a.SessionID, err = s.ID, evaluationErrorOrClosedOrTimeout(ctx, s, q, err)
+		a.SessionID, err = s.ID, evaluationError(ctx, s, q, err)
 	} else {
 		h.evaluateExprOrAssignmentInHub(ctx, p, q.Expr, &a)
 	}
@@ -76,7 +76,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	return a, nil
 }
 
-func evaluationErrorOrClosedOrTimeout(ctx context.Context, s *debugSession, q EvaluateParams, clientError error) error {
+func evaluationError(ctx context.Context, s *debugSession, q EvaluateParams, clientError error) error {
 	if clientError == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (h *Hub) evaluateToJSON(ctx context.Context, p *openPause, expr string) (js
 	defer cancel()
 	v, err := h.evaluateExprWithPauseVariables(ctx, p, expr)
 	if err != nil {
-		return nil, newInvalidExpressionErrorWithColumn(err)
+		return nil, newInvalidExpressionError(err)
 	}
 	text, err := valueAsJSONText(v)
 	return json.RawMessage(text), err

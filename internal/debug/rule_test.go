@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 				t.Errorf("%v, %v", names, err)
 			}
 			got = p.CallData.Breakpoint
-			h.AbandonPauseOfDisconnectedCaller(id)
+			h.AbandonPause(id)
 			if _, err := h.Variables(id); code(err) != CodePauseResumed {
 				t.Errorf("names after the pause: %v", err)
 			}

@@ -116,7 +116,7 @@ func (g *ScriptedGate) answerPauseFromScenario(ctx context.Context, pauseID stri
 		return Decision{}, err
 	}
 	name := p.CallData.Breakpoint
-	answer, err := g.fillResumeRequestFromBreakpoint(ctx, g.scenarioBreakpointByRuleName[name], pauseID)
+	answer, err := g.resumeRequestOfBreakpoint(ctx, g.scenarioBreakpointByRuleName[name], pauseID)
 	if err == nil {
 		err = g.hub.Resume(ctx, pauseID, answer)
 	}
@@ -131,7 +131,7 @@ func (g *ScriptedGate) answerPauseFromScenario(ctx context.Context, pauseID stri
 	return d, err
 }
 
-func (g *ScriptedGate) fillResumeRequestFromBreakpoint(ctx context.Context, scenarioBreakpoint *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
+func (g *ScriptedGate) resumeRequestOfBreakpoint(ctx context.Context, scenarioBreakpoint *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
 	names, err := g.hub.Variables(pauseID)
 	if err != nil {
 		return ResumeRequest{}, err

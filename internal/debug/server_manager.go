@@ -318,7 +318,7 @@ func (m *ServerManager) CallAndRecord(ctx context.Context, name string, argument
 		}
 		rec.Exception, _ = protocol.Marshal(err.Error())
 	} else {
-		if plainjson.DecodeOrZero[struct{ IsError bool }](result).IsError {
+		if plainjson.DecodeIgnoringErrors[struct{ IsError bool }](result).IsError {
 			rec.Status = "exception"
 		}
 		rec.ResultCID, err = m.hub.Store().Put(result)

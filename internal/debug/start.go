@@ -85,9 +85,9 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
 	return k, nil
 }
 
-// Running lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the list
+// RunningUnpaused lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the list
 // after it has ended, because some of these clients do not report the end.
-func (h *Hub) Running() []CallData {
+func (h *Hub) RunningUnpaused() []CallData {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := []CallData{}
@@ -163,7 +163,7 @@ func (h *Hub) awaitDecision(ctx context.Context, pauseID string) (Decision, erro
 	d, _, err := h.Wait(ctx, pauseID)
 	d.PauseID = pauseID
 	if ctx.Err() != nil {
-		h.AbandonPauseOfDisconnectedCaller(pauseID)
+		h.AbandonPause(pauseID)
 		return Decision{}, ctx.Err()
 	}
 	if err == nil && d.Action == ActionEndedWithoutDecision {

@@ -30,7 +30,7 @@ func (in ClaudelessCallInput) Input() (inputObject json.RawMessage) { return in.
 
 // Truncated returns a copy in which a marker replaces an input that is too large for a record.
 func (in ClaudelessCallInput) Truncated() CallValues {
-	return ClaudelessCallInput{ValueOrMarkerIfTooLargeForRecord(in.JSON, in.ContentID), in.ContentID}
+	return ClaudelessCallInput{ValueOrTruncationMarker(in.JSON, in.ContentID), in.ContentID}
 }
 
 // MarshalJSON writes the input under the key input and, as for calls of older clients, under the key pretty_kwargs.
@@ -130,8 +130,8 @@ func mergeJSONObjects(parts ...any) ([]byte, error) {
 // maxRecordValueBytes is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
 const maxRecordValueBytes = 64 << 10
 
-// ValueOrMarkerIfTooLargeForRecord returns the value or, if it is too large for a record, the object that replaces it.
-func ValueOrMarkerIfTooLargeForRecord(value json.RawMessage, contentID string) json.RawMessage {
+// ValueOrTruncationMarker returns the value or, if it is too large for a record, the object that replaces it.
+func ValueOrTruncationMarker(value json.RawMessage, contentID string) json.RawMessage {
 	if len(value) <= maxRecordValueBytes {
 		return value
 	}

@@ -104,7 +104,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		p.Users = append(p.Users, proc.Getenv(environ, name))
 	}
-	more, values := readSecretsFromProjectAndUserFiles(place, sessions)
+	more, values := readSecretsFromFiles(place, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
 	return h
 }
@@ -211,7 +211,7 @@ func (h *Redactor) redactCall(c *session.Call) {
 // Audit lists the secrets in files: values known from the environment, and strings that have the form of a secret and
 // cannot be anything else. A file that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
-	more, values := readSecretsFromProjectAndUserFiles(p, nil)
+	more, values := readSecretsFromFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []Leak
 	var errs []error
@@ -222,8 +222,8 @@ func Audit(files []string, p Environment) ([]Leak, error) {
 	return all, errors.Join(errs...)
 }
 
-// readSecretsFromProjectAndUserFiles reads secrets from files of the project and its user. It ignores unreadable files.
-func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Session) (namedValues, secretValues []string) {
+// readSecretsFromFiles reads secrets from files of the project and its user. It ignores unreadable files.
+func readSecretsFromFiles(p Environment, sessions []*session.Session) (namedValues, secretValues []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
 		if s.CWD != "" && !slices.Contains(dirs, s.CWD) {
@@ -239,7 +239,7 @@ func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Sessi
 			k.readAssignments(readFileOrNil(dir, name))
 		}
 		for _, name := range []string{".mcp.json", ".claude/settings.json", ".claude/settings.local.json"} {
-			k.readSecretsOfEnvAndHeadersInConfig(readFileOrNil(dir, name))
+			k.readSecretsOfConfig(readFileOrNil(dir, name))
 		}
 		k.readSecretsOfGitConfig(readFileOrNil(dir, ".git/config"))
 	}
@@ -248,7 +248,7 @@ func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Sessi
 			k.secretValues = append(k.secretValues, string(m[1]))
 		}
 		k.readAssignments(readFileOrNil(p.Home, ".aws/credentials"))
-		k.readSecretsOfEnvAndHeadersInConfig(readFileOrNil(p.Home, ".claude/settings.json"))
+		k.readSecretsOfConfig(readFileOrNil(p.Home, ".claude/settings.json"))
 	}
 	return k.namedValues, k.secretValues
 }
@@ -260,10 +260,10 @@ func readFileOrNil(dir, name string) []byte {
 
 type secretsFromFilesReader struct{ namedValues, secretValues []string }
 
-// recordValueAsSecretUnlessOrdinary records a value and its name, which may show that it is secret. A value that does not match
+// addSecretUnlessOrdinary records a value and its name, which may show that it is secret. A value that does not match
 // [ordinaryValuePattern] counts as a secret. From a URL, only the password is recorded. Without a password, a user name
 // of more than eight characters is recorded.
-func (k *secretsFromFilesReader) recordValueAsSecretUnlessOrdinary(variableOrHeaderName, value string) {
+func (k *secretsFromFilesReader) addSecretUnlessOrdinary(variableOrHeaderName, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
 			k.secretValues = append(k.secretValues, password)
@@ -292,11 +292,11 @@ func (k *secretsFromFilesReader) readAssignments(data []byte) {
 			continue
 		}
 		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		k.recordValueAsSecretUnlessOrdinary(strings.TrimSpace(name), value)
+		k.addSecretUnlessOrdinary(strings.TrimSpace(name), value)
 	}
 }
 
-func (k *secretsFromFilesReader) readSecretsOfEnvAndHeadersInConfig(configJSON []byte) {
+func (k *secretsFromFilesReader) readSecretsOfConfig(configJSON []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {
 		server
@@ -307,13 +307,13 @@ func (k *secretsFromFilesReader) readSecretsOfEnvAndHeadersInConfig(configJSON [
 	}
 	for _, s := range slices.AppendSeq([]server{c.server}, maps.Values(c.MCPServers)) {
 		for name, value := range s.Env {
-			k.recordValueAsSecretUnlessOrdinary(name, value)
+			k.addSecretUnlessOrdinary(name, value)
 		}
 		for name, value := range s.Headers {
 			if _, token, ok := strings.Cut(value, " "); ok {
 				value = token
 			}
-			k.recordValueAsSecretUnlessOrdinary(name, value)
+			k.addSecretUnlessOrdinary(name, value)
 		}
 	}
 }

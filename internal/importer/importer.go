@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	if err := refuseUnredactedOutputInGitWorkTree(o); err != nil {
+	if err := refuseRawOutputInGit(o); err != nil {
 		return out, err
 	}
 	k, err := NewUncommittedFileSet(FileSetOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
@@ -140,7 +140,7 @@ func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, 
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := readRulePatternTextsOfScenarioDir(o.RivalDir)
+	rival, err := readPatternTextsOfDir(o.RivalDir)
 	if err != nil {
 		return err
 	}
@@ -223,9 +223,9 @@ func IsInputError(err error) bool {
 // results occur in texts by chance.
 const minBytesOfResultReplacedByReference = 8
 
-// rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It
+// rememberToolResults stores the results of the calls in a message, so that later texts can refer to them. It
 // ignores sub-agents, which it recognizes by tomlTablePath, the position of the message in the scenario.
-func (w *scenarioWriter) rememberToolResultsForReferences(tomlTablePath string, blocks []session.Block) {
+func (w *scenarioWriter) rememberToolResults(tomlTablePath string, blocks []session.Block) {
 	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
 		return
 	}
@@ -255,8 +255,8 @@ func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelTe
 	return quoteScenarioText(modelText)
 }
 
-// refuseUnredactedOutputInGitWorkTree refuses to write unredacted output where it could be committed.
-func refuseUnredactedOutputInGitWorkTree(options Options) error {
+// refuseRawOutputInGit refuses to write unredacted output where it could be committed.
+func refuseRawOutputInGit(options Options) error {
 	if options.Force || !options.Raw || options.Out == "" {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			if err != nil {
 				return err
 			}
-			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirectoryPlaceholdersByRedactedNames(string(c.Input))), Result: result})
+			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirPlaceholders(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
 			if name, tool, ok := session.SplitToolName(full); ok && servers[name] != nil {
@@ -360,7 +360,7 @@ func fileNameOfServer(server string) string {
 // mcpResult returns a result as its server sent it. If the recording lacks this form, it is built from the text.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
-		return json.RawMessage(replaceDirectoryPlaceholdersByRedactedNames(string(r.Raw))), nil
+		return json.RawMessage(replaceDirPlaceholders(string(r.Raw))), nil
 	}
 	type text struct {
 		Type string `json:"type"`
@@ -370,5 +370,5 @@ func mcpResult(r *session.Result) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Content []text `json:"content"`
 		IsError bool   `json:"isError,omitempty"`
-	}{[]text{{"text", replaceDirectoryPlaceholdersByRedactedNames(said)}}, r.IsError})
+	}{[]text{{"text", replaceDirPlaceholders(said)}}, r.IsError})
 }

@@ -39,7 +39,7 @@ func TestKnownFiles(t *testing.T) {
 	t.Chdir(dir)
 	recorded := &session.Session{CWD: filepath.Join(dir, "recorded")}
 	place := Environment{Dir: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home")}
-	environ, values := readSecretsFromProjectAndUserFiles(place, []*session.Session{recorded, {}, recorded})
+	environ, values := readSecretsFromFiles(place, []*session.Session{recorded, {}, recorded})
 	slices.Sort(values)
 	if diff := cmp.Diff([]string{
 		"aws+secret/11", "db-pass-2", "from-env-1", "git-head-9", "git-pass-8", "home-set-12", "longusername3", "mcp-env-4", "mcp-head-5", "mcp-head-6", "netrc-10", "settings-7",
@@ -156,7 +156,7 @@ func TestTruncate(t *testing.T) {
 		4: "abc" + truncationMark + "3 bytes; --big keeps them]", // not half a character
 		5: "abcé" + truncationMark + "2 bytes; --big keeps them]",
 	} {
-		if diff := cmp.Diff(want, TruncateWithNote("abcéde", most)); diff != "" {
+		if diff := cmp.Diff(want, TruncateLongWithNote("abcéde", most)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", most, diff)
 		}
 	}

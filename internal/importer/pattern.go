@@ -74,7 +74,7 @@ func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt st
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
-		if part := p.longestWordSequenceInNoOtherPrompt(originalPrompt, redactedPrompt, n); part != "" {
+		if part := p.longestUniqueWordSequence(originalPrompt, redactedPrompt, n); part != "" {
 			return promptPattern{"contains", "text", part}
 		}
 	}
@@ -86,9 +86,9 @@ func isWordDifferentInNextRun(promptWord string) bool {
 	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
 }
 
-// longestWordSequenceInNoOtherPrompt returns wordCount consecutive words that no other prompt has, from the first line with such words. Of
+// longestUniqueWordSequence returns wordCount consecutive words that no other prompt has, from the first line with such words. Of
 // several candidates in the line, it returns the longest text; empty means none.
-func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted string, wordCount int) string {
+func (p *patternChooser) longestUniqueWordSequence(original, redacted string, wordCount int) string {
 	best := ""
 	for line := range strings.Lines(redacted) {
 		words := strings.Split(strings.TrimSpace(line), " ")
@@ -141,8 +141,8 @@ func volatileRegexp(prompt string) string {
 	runes := []rune(line)
 	cut := more || len(runes) > longest
 	line = string(runes[:min(longest, len(runes))])
-	expr := "^\\s*" + replaceMatchesAndConvertTextBetween(placeholderPattern(), line, ".+", func(text string) string {
-		return replaceMatchesAndConvertTextBetween(hexNumberPattern(), text, `[\w:.-]+`, regexp.QuoteMeta)
+	expr := "^\\s*" + replaceAndConvertRest(placeholderPattern(), line, ".+", func(text string) string {
+		return replaceAndConvertRest(hexNumberPattern(), text, `[\w:.-]+`, regexp.QuoteMeta)
 	})
 	if !cut {
 		expr += "\\s*$"
@@ -154,8 +154,8 @@ var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
 })
 
-// replaceMatchesAndConvertTextBetween replaces matches of replacedPattern by replacement and converts the text between them.
-func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {
+// replaceAndConvertRest replaces matches of replacedPattern by replacement and converts the text between them.
+func replaceAndConvertRest(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {
 	parts := replacedPattern.Split(text, -1)
 	for i, part := range parts {
 		parts[i] = convertTextBetween(part)
@@ -163,7 +163,7 @@ func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, r
 	return strings.Join(parts, replacement)
 }
 
-func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
+func readPatternTextsOfDir(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -199,8 +199,8 @@ func asTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// replaceDirectoryPlaceholdersByRedactedNames replaces placeholders of directories in a text that cannot be a template.
-func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
+// replaceDirPlaceholders replaces placeholders of directories in a text that cannot be a template.
+func replaceDirPlaceholders(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }
 

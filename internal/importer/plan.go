@@ -105,16 +105,16 @@ func (p *replayPlans) replayMethodOf(c *session.Call) replayMethod {
 	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
 		return replayCallByMCPFixture
 	}
-	if _, _, ok := p.inputOfCallReadingOneImportedFile(c); ok {
+	if _, _, ok := p.inputReadingImportedFile(c); ok {
 		return replayCallByRunningTool
 	}
 	return replayCallWithRecordedResult
 }
 
-// inputOfCallReadingOneImportedFile recognizes a call that only reads one imported file, so that it can be executed.
+// inputReadingImportedFile recognizes a call that only reads one imported file, so that it can be executed.
 // pathInputKey is the member of the input that names the file, such as file_path; replayedInputValue is its value in the
 // directory where the scenario is played.
-func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
+func (p *replayPlans) inputReadingImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
 	r := recordedCall.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
@@ -133,19 +133,19 @@ func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Ca
 		if r.File == nil || !r.File.IsComplete || in.Offset != nil || in.Limit != nil || in.Pages != nil {
 			return "", "", false
 		}
-		name, content := p.replayPathAndContentOfRecordedFile(r.File.Path)
+		name, content := p.replayPathAndContent(r.File.Path)
 		return "file_path", name, content != nil
 	case "Grep":
-		name, content := p.replayPathAndContentOfRecordedFile(in.Path)
-		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && fileContainsAllLinesOfGrepResult(r.Text, *content)
+		name, content := p.replayPathAndContent(in.Path)
+		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && containsGrepResultLines(r.Text, *content)
 	case "Bash":
 		show, file, ok := parseFilePrintingCommand(in.Command)
 		if !ok {
 			return "", "", false
 		}
-		name, content := p.replayPathAndContentOfRecordedFile(file)
+		name, content := p.replayPathAndContent(file)
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
-			name, content = p.replayPathAndContentOfRecordedFile(p.cwds[i] + "/" + file)
+			name, content = p.replayPathAndContent(p.cwds[i] + "/" + file)
 		}
 		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.partPrintedByCommand(*content))
 	}
@@ -198,9 +198,9 @@ func (s filePrintingCommand) partPrintedByCommand(fileContent string) string {
 	return strings.Join(lines, "")
 }
 
-// replayPathAndContentOfRecordedFile returns the path that a file has when the scenario is played, and its content. A nil
+// replayPathAndContent returns the path that a file has when the scenario is played, and its content. A nil
 // content means that the file set does not contain the file.
-func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (replayPath string, content *string) {
+func (p *replayPlans) replayPathAndContent(recordedPath string) (replayPath string, content *string) {
 	rel, ok := p.relativePath(recordedPath)
 	if !ok {
 		return "", nil
@@ -210,9 +210,9 @@ func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (r
 
 var lineNumberPrefixOfGrepResultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult. The lines of
+// containsGrepResultLines reports whether an imported file contains all lines of grepResult. The lines of
 // grepResult may begin with line numbers.
-func fileContainsAllLinesOfGrepResult(grepResult, fileContent string) bool {
+func containsGrepResultLines(grepResult, fileContent string) bool {
 	for line := range strings.Lines(grepResult) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.Contains(fileContent, line) && !strings.Contains(fileContent, lineNumberPrefixOfGrepResultPattern().ReplaceAllString(line, "")) {
@@ -230,8 +230,8 @@ func (p *replayPlans) canUseFixture(c *session.Call) bool {
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
-// callsExpectedWhenScenarioIsPlayed collects the recorded calls that a run must repeat, for [[expect]] tables.
-type callsExpectedWhenScenarioIsPlayed struct {
+// expectedCalls collects the recorded calls that a run must repeat, for [[expect]] tables.
+type expectedCalls struct {
 	list []expectedCall
 }
 
@@ -243,7 +243,7 @@ type expectedCall struct {
 }
 
 // addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *callsExpectedWhenScenarioIsPlayed) addMessages(p *replayPlans, messages []*session.Message) {
+func (e *expectedCalls) addMessages(p *replayPlans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
@@ -253,7 +253,7 @@ func (e *callsExpectedWhenScenarioIsPlayed) addMessages(p *replayPlans, messages
 	}
 }
 
-func (e *callsExpectedWhenScenarioIsPlayed) addRecordedCallUnlessDenied(plans *replayPlans, recordedCall *session.Call) {
+func (e *expectedCalls) addRecordedCallUnlessDenied(plans *replayPlans, recordedCall *session.Call) {
 	how := plans.replayMethodOf(recordedCall)
 	if how == replayCallBySubAgentScript {
 		e.addMessages(plans, recordedCall.Agent.Messages)
@@ -265,7 +265,7 @@ func (e *callsExpectedWhenScenarioIsPlayed) addRecordedCallUnlessDenied(plans *r
 	_ = json.Unmarshal(recordedCall.Input, &x.fullInput) // an input that is not an object has no members
 	changed := ""
 	if how == replayCallByRunningTool {
-		changed, _, _ = plans.inputOfCallReadingOneImportedFile(recordedCall)
+		changed, _, _ = plans.inputReadingImportedFile(recordedCall)
 	}
 	for name, value := range x.fullInput {
 		if name != changed && isShortPlainStringOrBool(value) {
@@ -286,7 +286,7 @@ func isShortPlainStringOrBool(value any) bool {
 	return false
 }
 
-func (e *callsExpectedWhenScenarioIsPlayed) toml() string {
+func (e *expectedCalls) toml() string {
 	var out strings.Builder
 	written := map[string]bool{}
 	for i := range e.list {
@@ -307,9 +307,9 @@ func (e *callsExpectedWhenScenarioIsPlayed) toml() string {
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
 		server, tool, _ := session.SplitToolName(x.tool)
-		return "mcp = { server = " + oneLineTOMLString(replaceGlobCharactersByWildcards(server)) + ", tool = " + oneLineTOMLString(replaceGlobCharactersByWildcards(tool)) + " }\n"
+		return "mcp = { server = " + oneLineTOMLString(globCharactersToWildcards(server)) + ", tool = " + oneLineTOMLString(globCharactersToWildcards(tool)) + " }\n"
 	}
-	text := "tool = " + oneLineTOMLString(replaceGlobCharactersByWildcards(x.tool)) + "\n"
+	text := "tool = " + oneLineTOMLString(globCharactersToWildcards(x.tool)) + "\n"
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(x.input)) {
 		value := fmt.Sprint(x.input[name])
@@ -324,7 +324,7 @@ func (x *expectedCall) toml() string {
 	return text
 }
 
-func replaceGlobCharactersByWildcards(name string) string {
+func globCharactersToWildcards(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}!\`, r) {
 			return '?'
@@ -333,7 +333,7 @@ func replaceGlobCharactersByWildcards(name string) string {
 	}, name)
 }
 
-func (e *callsExpectedWhenScenarioIsPlayed) countCallsMatchingExpectedOne(x *expectedCall) int {
+func (e *expectedCalls) countCallsMatchingExpectedOne(x *expectedCall) int {
 	n := 0
 	for i := range e.list {
 		other := &e.list[i]

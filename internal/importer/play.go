@@ -50,7 +50,7 @@ func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDir
 
 // Differences plays the scenario with the recorded prompts and returns the differences from the recording; nil means none.
 func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
-	log, err := p.runScenarioAndReturnStreamJSONLog(ctx, at, sessions)
+	log, err := p.playAndReturnLog(ctx, at, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func placeholdersByRecordedPath(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
+func (p *ScenarioPlayer) playAndReturnLog(ctx context.Context, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + playDirs.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
 		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {
@@ -100,7 +100,7 @@ func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, 
 	stop := context.AfterFunc(ctx, func() { child.Stop(context.WithoutCancel(ctx)) })
 	defer stop()
 	defer child.Stop(context.WithoutCancel(ctx))
-	log, err := sendRecordedPromptsAndCollectOutput(child.Stdin(), child.Stdout(), playDirs, sessions)
+	log, err := sendPromptsCollectingOutput(child.Stdin(), child.Stdout(), playDirs, sessions)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("running the scenario: it did not finish within %v", limit)
 	}
@@ -110,8 +110,8 @@ func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, 
 	return log, err
 }
 
-// sendRecordedPromptsAndCollectOutput sends each prompt and waits for its result, and at the end for background work.
-func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOutput io.Reader, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
+// sendPromptsCollectingOutput sends each prompt and waits for its result, and at the end for background work.
+func sendPromptsCollectingOutput(programInput io.WriteCloser, programOutput io.Reader, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
 	r := &programOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
@@ -179,7 +179,7 @@ func (r *programOutputCollector) collectLinesUntilResult(maxWait time.Duration) 
 				return false
 			}
 			r.collectedOutput = append(r.collectedOutput, line...)
-			if plainjson.DecodeOrZero[struct{ Type string }](line).Type == "result" {
+			if plainjson.DecodeIgnoringErrors[struct{ Type string }](line).Type == "result" {
 				return true
 			}
 		case <-late:
@@ -267,12 +267,12 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// TruncateWithNote cuts a text, which must be longer than maxBytes bytes, to at most this length and appends the number of omitted bytes.
-func TruncateWithNote(s string, maxBytes int) string {
+// TruncateLongWithNote cuts a text, which must be longer than maxBytes bytes, to at most this length and appends the number of omitted bytes.
+func TruncateLongWithNote(s string, maxBytes int) string {
 	return strings.ToValidUTF8(s[:maxBytes], "") + truncationMark + strconv.Itoa(len(s)-maxBytes) + " bytes; --big keeps them]"
 }
 
-// truncationMark begins the note that [TruncateWithNote] appends.
+// truncationMark begins the note that [TruncateLongWithNote] appends.
 const truncationMark = "\n[import left out the other "
 
 // ScriptedErrorTextOfDeniedTool returns the error that the scenario scripts for a tool whose calls were denied in the

@@ -29,7 +29,7 @@ type scenarioWriter struct {
 	seenAnswers      map[string]bool
 	inputs, sections int
 	results          []string // results of the current prompt, for references
-	expected         callsExpectedWhenScenarioIsPlayed
+	expected         expectedCalls
 }
 
 func (w *scenarioWriter) writeScenarioAndFiles(sessions []*session.Session) {
@@ -52,7 +52,7 @@ func (w *scenarioWriter) writeScenarioAndFiles(sessions []*session.Session) {
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
-			w.files.AddFileWithContent("files/"+rel, []byte(replaceDirectoryPlaceholdersByRedactedNames(*content)))
+			w.files.AddFileWithContent("files/"+rel, []byte(replaceDirPlaceholders(*content)))
 		}
 	}
 	w.toml.WriteRaw(w.files.FileDigestCommentLines())
@@ -208,7 +208,7 @@ func (w *scenarioWriter) writeMessages(tablePath string, messages []*session.Mes
 		for _, b := range blocks {
 			w.writeBlock(tablePath, b, inOrder)
 		}
-		w.rememberToolResultsForReferences(tablePath, blocks)
+		w.rememberToolResults(tablePath, blocks)
 	}
 }
 
@@ -273,12 +273,12 @@ func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 	w.toml.WriteRaw("tool = " + tomltext.BasicString(tool) + "\n")
 	input := c.Input
 	if how == replayCallByRunningTool {
-		key, value, _ := w.plans.inputOfCallReadingOneImportedFile(c)
+		key, value, _ := w.plans.inputReadingImportedFile(c)
 		input = withInputValue(input, key, value)
 	}
-	w.toml.WriteRaw("input = " + w.inlineOrFileReferenceTOMLOfInput(input) + "\n")
+	w.toml.WriteRaw("input = " + w.inputAsInlineOrFileTOML(input) + "\n")
 	if how == replayCallWithRecordedResult {
-		w.toml.WriteRaw("result = " + w.inlineOrFileReferenceTOMLOfResult(c.Result.Text) + "\n")
+		w.toml.WriteRaw("result = " + w.resultAsInlineOrFileTOML(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.toml.WriteRaw("is_error = true\n")
 		}
@@ -296,26 +296,26 @@ func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 
 const maxInlineResultBytes = 4 << 10
 
-// inlineOrFileReferenceTOMLOfResult returns the result of a canned call in TOML. If there is an output directory, a long
+// resultAsInlineOrFileTOML returns the result of a canned call in TOML. If there is an output directory, a long
 // result is written to a separate file, such as results/3-1.txt for the first long result of prompt 3.
-func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string) string {
-	toolResultText = w.truncateToolResultUnlessKeepingBigOnes(toolResultText)
+func (w *scenarioWriter) resultAsInlineOrFileTOML(toolResultText string) string {
+	toolResultText = w.truncateBigToolResult(toolResultText)
 	if len(toolResultText) <= maxInlineResultBytes || w.options.Out == "" {
 		return quoteScenarioText(toolResultText)
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.promptNumber, w.resultFiles)
-	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(toolResultText)))
+	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholders(toolResultText)))
 	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
 const maxImportedToolResultBytes = 200 << 10
 
-func (w *scenarioWriter) truncateToolResultUnlessKeepingBigOnes(toolResultText string) string {
+func (w *scenarioWriter) truncateBigToolResult(toolResultText string) string {
 	if w.options.KeepBigResults || len(toolResultText) <= maxImportedToolResultBytes {
 		return toolResultText
 	}
-	return TruncateWithNote(toolResultText, maxImportedToolResultBytes)
+	return TruncateLongWithNote(toolResultText, maxImportedToolResultBytes)
 }
 
 func withInputValue(input json.RawMessage, key, value string) json.RawMessage {
@@ -330,9 +330,9 @@ func withInputValue(input json.RawMessage, key, value string) json.RawMessage {
 	return input
 }
 
-// inlineOrFileReferenceTOMLOfInput returns the input of a call in TOML. An input with a value that TOML cannot express is written
+// inputAsInlineOrFileTOML returns the input of a call in TOML. An input with a value that TOML cannot express is written
 // to a separate file.
-func (w *scenarioWriter) inlineOrFileReferenceTOMLOfInput(raw json.RawMessage) string {
+func (w *scenarioWriter) inputAsInlineOrFileTOML(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
@@ -344,7 +344,7 @@ func (w *scenarioWriter) inlineOrFileReferenceTOMLOfInput(raw json.RawMessage) s
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
-	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(string(raw))+"\n"))
+	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholders(string(raw))+"\n"))
 	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
@@ -353,14 +353,14 @@ func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {
 	status, message := f.APIError()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(asCommentLine("review: " + replaceDirectoryPlaceholdersByRedactedNames(f.Text)))
+		w.toml.WriteRaw(asCommentLine("review: " + replaceDirPlaceholders(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
 	default:
 		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.WriteRaw("message = " + oneLineTOMLString(replaceDirectoryPlaceholdersByRedactedNames(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLineTOMLString(replaceDirPlaceholders(message)) + "\n")
 		}
 	}
 }

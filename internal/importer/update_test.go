@@ -267,7 +267,7 @@ func TestBigResults(t *testing.T) {
 		keep   bool
 		want   string
 	}{
-		{limit, false, strings.Repeat("x", limit)}, {limit + 7, false, importer.TruncateWithNote(strings.Repeat("x", limit+7), limit)}, {limit + 7, true, strings.Repeat("x", limit+7)},
+		{limit, false, strings.Repeat("x", limit)}, {limit + 7, false, importer.TruncateLongWithNote(strings.Repeat("x", limit+7), limit)}, {limit + 7, true, strings.Repeat("x", limit+7)},
 	} {
 		session := line(t, 1, "user", "show it") + line(t, 2, "assistant", []any{toolUse("t1", "mcp__s__show", map[string]any{})}) +
 			line(t, 3, "user", []any{map[string]any{"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": strings.Repeat("x", tt.length)}}) +

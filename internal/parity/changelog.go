@@ -21,15 +21,15 @@ type Change struct {
 	Cases  []string `json:"cases,omitempty"` // the cases with this difference; empty for a difference in options
 }
 
-// HelpWords holds the flags and commands in the help of one version.
-type HelpWords struct {
+// HelpEntries holds the flags and commands in the help of one version.
+type HelpEntries struct {
 	Version string
 	Words   map[string][]string // lists the words of each kind, "options" and "commands"
 }
 
 // SetChangesBetweenCLIVersions makes r a report about two versions of the real CLI. Such a report lists each path that
 // differs, with the cases. Differences in the options and commands come first.
-func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
+func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpEntries) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}
 	for _, path := range sortedKeysOf(oldHelp.Words, newHelp.Words) {
@@ -92,8 +92,8 @@ func (c *Change) additionRemovalOrChangeMark() string {
 	return "~"
 }
 
-// linesAboutChangesBetweenCLIVersions returns a header with the two versions, and the changes of each kind below its name.
-func (r *Report) linesAboutChangesBetweenCLIVersions() []string {
+// versionChangeLines returns a header with the two versions, and the changes of each kind below its name.
+func (r *Report) versionChangeLines() []string {
 	lines := []string{fmt.Sprintf("%s → %s\n", r.Versions[0], r.Versions[1])}
 	for i := range r.Changes {
 		c := &r.Changes[i]
@@ -110,9 +110,9 @@ func (c *Change) beforeAndAfterText() string {
 	come, isListToo := strings.CutPrefix(c.After, elementsOnlyOnThisSidePrefix)
 	switch {
 	case c.additionRemovalOrChangeMark() == "+":
-		return truncate(c.After)
+		return shortenToOneLine(c.After)
 	case c.additionRemovalOrChangeMark() == "-":
-		return truncate(c.Before)
+		return shortenToOneLine(c.Before)
 	case isList && isListToo:
 		var words []string
 		for w := range strings.FieldsSeq(gone) {
@@ -121,12 +121,12 @@ func (c *Change) beforeAndAfterText() string {
 		for w := range strings.FieldsSeq(come) {
 			words = append(words, "+"+w)
 		}
-		return truncate(strings.Join(words, " "))
+		return shortenToOneLine(strings.Join(words, " "))
 	}
-	return truncate(c.Before) + " → " + truncate(c.After)
+	return shortenToOneLine(c.Before) + " → " + shortenToOneLine(c.After)
 }
 
-func truncate(s string) string {
+func shortenToOneLine(s string) string {
 	const most = 120
 	return Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
 }

@@ -114,7 +114,7 @@ func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 			kept = append(kept, e)
 		}
 	}
-	sortConcurrentListRequestsAndResponses(kept)
+	sortConcurrentListMessages(kept)
 	return kept
 }
 
@@ -128,9 +128,9 @@ func isKindSentAfterStreamReopened(mcpEventKind string) bool {
 	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortConcurrentListRequestsAndResponses sorts the requests for lists and their responses, because clients send such
+// sortConcurrentListMessages sorts the requests for lists and their responses, because clients send such
 // requests concurrently.
-func sortConcurrentListRequestsAndResponses(mcpEvents []comparedEvent) {
+func sortConcurrentListMessages(mcpEvents []comparedEvent) {
 	rank := func(e comparedEvent) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
 			switch e.kind {

@@ -45,7 +45,7 @@ func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	if json.Unmarshal(rawEvent, &h) != nil {
 		return "text", "text"
 	}
-	m := plainjson.DecodeOrZero[messageFieldsForEventKind](h.Message) // optional
+	m := plainjson.DecodeIgnoringErrors[messageFieldsForEventKind](h.Message) // optional
 	switch {
 	case h.Hook != "":
 		return h.Hook, h.Hook

@@ -193,9 +193,9 @@ func (f *KnownDifferenceFile) ReportOverdueConfirmations(now time.Time) diag.Lis
 	return list
 }
 
-// ShouldCompareAgain reports whether an entry that names the case would be reported as no longer needed. The difference
+// HasUnneededEntryForCase reports whether an entry that names the case would be reported as no longer needed. The difference
 // may not occur every time, so the case should be compared again.
-func (f *KnownDifferenceFile) ShouldCompareAgain(nameOfCase, fileOfCase, cliVersion string) bool {
+func (f *KnownDifferenceFile) HasUnneededEntryForCase(nameOfCase, fileOfCase, cliVersion string) bool {
 	whole := f.hasComparedAllNamedCases(cliVersion)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
 		return len(k.Case) > 0 && k.appliesTo(cliVersion) && k.patternsMatchingCase(nameOfCase, fileOfCase) != nil && len(k.describePatternsWithoutMatch(whole)) > 0

@@ -44,7 +44,7 @@ func maskKnownCLISentences(jsonText string) string {
 // completely. In lists of agents and skills, only the descriptions of the built-in ones are replaced.
 func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	for i := range r.Runs {
-		r.Runs[i].Stdout = maskKnownCLISentences(maskDescriptions(r.Runs[i].Stdout))
+		r.Runs[i].Stdout = maskKnownCLISentences(maskBuiltInDescriptions(r.Runs[i].Stdout))
 	}
 	for _, list := range append(slices.Collect(maps.Values(r.Transcripts)), r.Hooks, r.Requests) {
 		for i, raw := range list {
@@ -54,9 +54,9 @@ func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	}
 }
 
-// maskDescriptions masks descriptions of built-in agents, commands, skills and models in answers to control requests, and in the
+// maskBuiltInDescriptions masks descriptions of built-in agents, commands, skills and models in answers to control requests, and in the
 // event about changed commands.
-func maskDescriptions(stdout string) string {
+func maskBuiltInDescriptions(stdout string) string {
 	var b strings.Builder
 	for text := range strings.Lines(stdout) {
 		isEvent := strings.Contains(text, `"subtype":"commands_changed"`)

@@ -94,7 +94,7 @@ func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Versions != nil {
-		texts = r.linesAboutChangesBetweenCLIVersions()
+		texts = r.versionChangeLines()
 	} else {
 		for _, v := range r.Cases {
 			if text := v.describeIfAttentionNeeded(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
@@ -109,7 +109,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString(ShortenReportItemsToOneScreen(texts))
 	}
 	if r.Verbose && r.Versions == nil {
-		r.writeStatusCountsByAreaAndVersion(&b)
+		r.writeCountsByAreaAndVersion(&b)
 		r.writeSameCountsByRecordingPart(&b)
 	}
 	fmt.Fprintf(&b, "%s, %d same, %d known, %d differ, %d not comparable",
@@ -162,7 +162,7 @@ func indentedOrDash(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-func (r *Report) writeStatusCountsByAreaAndVersion(b *strings.Builder) {
+func (r *Report) writeCountsByAreaAndVersion(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}
 	var order []line
@@ -270,8 +270,8 @@ func ShortenReportItemsToOneScreen(itemTexts []string) string {
 	return b.String()
 }
 
-// FormatRecordings formats two recordings as they are compared, line by line.
-func FormatRecordings(name string, ours, theirs *Recording) string {
+// FormatNormalisedRecordings formats two recordings as they are compared, line by line.
+func FormatNormalisedRecordings(name string, ours, theirs *Recording) string {
 	var b strings.Builder
 	for i, r := range []*Recording{ours, theirs} {
 		fmt.Fprintf(&b, "-- %s, %s --\n", name, [2]string{"ours", "real"}[i])

@@ -45,7 +45,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.nonErrorToolResult()
 	}
 	a.mu.Lock()
-	w := a.findReachableAgent(in.To)
+	w := a.findReachableAgentLocked(in.To)
 	if w == nil {
 		a.mu.Unlock()
 		return sendMessageResult{
@@ -70,9 +70,9 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.nonErrorToolResult()
 }
 
-// findReachableAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be
+// findReachableAgentLocked returns the latest agent with this name or id that is running or can be resumed; a.mu must be
 // held. It also accepts "name [ref]", the form used in lists.
-func (a *Agents) findReachableAgent(nameOrID string) *agentRun {
+func (a *Agents) findReachableAgentLocked(nameOrID string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(nameOrID, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
 		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.taskIDDigest()) && (w.isRunning || w.simulator != nil) {

@@ -243,7 +243,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	content, notes, used := []protocol.Block{}, 0, ""
 	if text != "" {
 		content = append(content, protocol.Text(text))
-		used = w.takeNewlyUsedToolsLine()
+		used = w.takeLineOfToolsNewToCaller()
 	}
 	if used != "" {
 		used += "\n"
@@ -274,9 +274,9 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// takeNewlyUsedToolsLine returns a line with those tools used by the agent that its caller's conversation did not know yet. It returns ""
+// takeLineOfToolsNewToCaller returns a line with those tools used by the agent that its caller's conversation did not know yet. It returns ""
 // if there are none (observed with 2.1.330).
-func (w *agentRun) takeNewlyUsedToolsLine() string {
+func (w *agentRun) takeLineOfToolsNewToCaller() string {
 	var names []string
 	for _, name := range w.progress.tools.usedTools {
 		if w.agents.recordToolKnownToConversation(w.startingCall.CallerAgentID(), name, w.startingCall.Round, w.task.Background) {
@@ -358,7 +358,7 @@ type forkedResult struct {
 }
 
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
-	used, answer := w.takeNewlyUsedToolsLine(), cmp.Or(w.answerOrErrorText(), "Skill execution completed")
+	used, answer := w.takeLineOfToolsNewToCaller(), cmp.Or(w.answerOrErrorText(), "Skill execution completed")
 	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + answer
 	if used != "" {
 		text = used + "\n" + text

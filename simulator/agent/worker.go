@@ -65,7 +65,7 @@ func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {
 			w.task.End(end)
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
-		w.agents.options.Tasks.Go(ctx, w.task, w.startConversationAndRun)
+		w.agents.options.Tasks.GoDetached(ctx, w.task, w.startConversationAndRun)
 		result := executor.ResultOf(w.launchedResult(ctx))
 		result.EventsBefore, result.EventsAfter = started, ended
 		return result, nil
@@ -228,7 +228,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerOrErrorText(), w.takeNewlyUsedToolsLine()
+		end.Report, end.ToolsUsed = w.answerOrErrorText(), w.takeLineOfToolsNewToCaller()
 	}
 	return end
 }
@@ -243,7 +243,7 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 	w.task = t
 	w.agents.mu.Unlock()
 	w.progress = runProgress{}
-	w.agents.options.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
+	w.agents.options.Tasks.GoDetached(ctx, t, func(ctx context.Context) task.End {
 		return w.runUntilNoMessage(ctx, w.recordMessageFromCoordinator(message))
 	})
 }

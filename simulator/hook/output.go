@@ -132,13 +132,13 @@ func checkValue(path, kind string, value json.RawMessage) error {
 	}
 	switch got {
 	case "array":
-		for i, one := range plainjson.DecodeOrZero[[]json.RawMessage](value) {
+		for i, one := range plainjson.DecodeIgnoringErrors[[]json.RawMessage](value) {
 			if err := checkValue(path+"."+strconv.Itoa(i), item, one); err != nil {
 				return err
 			}
 		}
 	case "object":
-		object := plainjson.DecodeOrZero[map[string]json.RawMessage](value)
+		object := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](value)
 		schema, err := schemaOfOutputObject(path, kind, object)
 		if err != nil {
 			return err

@@ -153,7 +153,7 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 // a file. If they return it unchanged, the call keeps the path that the model wrote (observed with 2.1.329).
 func withInputKeepingWrittenPath(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
-	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
+	written, seen, given := plainjson.DecodeIgnoringErrors[plainjson.Object](use.Input).Get(key), plainjson.DecodeIgnoringErrors[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeIgnoringErrors[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
 	other, field := written, &use.Input // *field is set to the input with other as its path
 	switch path := given.Get(key); {
@@ -173,7 +173,7 @@ func withInputKeepingWrittenPath(use protocol.ToolUse, input json.RawMessage) pr
 }
 
 func equalExceptFilePath(a, b json.RawMessage) bool {
-	before, after := plainjson.DecodeOrZero[map[string]json.RawMessage](a), plainjson.DecodeOrZero[map[string]json.RawMessage](b)
+	before, after := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](a), plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](b)
 	delete(before, "file_path")
 	delete(after, "file_path")
 	return maps.EqualFunc(before, after, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })

@@ -104,14 +104,13 @@ type ToolExecuted struct {
 
 // AttachmentAdded is context, other than messages, that transcripts record: a mentioned file, or the outcome of a hook.
 type AttachmentAdded struct {
-	Attachment any      // an object with a type
-	Role       string   // "system" or "user", the role of the message in which the model receives the text; empty means no message
-	Rendered   []string // texts for the model, without the tags of reminders; nil if they are not recorded
-	Tool       string   // built-in tool that counts as used because of the attachment (for tools-used); empty means none
-	AgentID    string   // agent to whose conversation the attachment belongs; empty for the main conversation
-	UUID       string   // empty means a new uuid
-
-	FollowsAllResults bool // the attachment follows the results of all calls of a reply, and belongs to none of them
+	Attachment        any      // an object with a type
+	Role              string   // "system" or "user", the role of the message in which the model receives the text; empty means no message
+	Rendered          []string // texts for the model, without the tags of reminders; nil if they are not recorded
+	Tool              string   // built-in tool that counts as used because of the attachment (for tools-used); empty means none
+	AgentID           string   // agent to whose conversation the attachment belongs; empty for the main conversation
+	UUID              string   // empty means a new uuid
+	FollowsAllResults bool     // the attachment follows the results of all calls of a reply, and belongs to none of them
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.

@@ -313,7 +313,7 @@ func findHookProblem(path string, raw json.RawMessage) *hookProblem {
 	if got := plainjson.TypeOf(raw); got != "object" {
 		return &hookProblem{path: path, part: "entry", problem: "Hook entry must be an object; received a " + got}
 	}
-	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](raw)
+	fields := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](raw)
 	kind, _ := plainjson.StringValue(fields["type"])
 	if !slices.Contains(hookTypes(), kind) {
 		return &hookProblem{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookTypes()}
@@ -334,7 +334,7 @@ const invalidHookHint = " — it may protect the permissions in the same file, s
 // faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file: hooks of events that
 // guard permissions. The CLI reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
 func faultsOfInvalidGuardHooks(hooksValue json.RawMessage) (inHookWords, inValueWords []Fault) {
-	events := plainjson.DecodeOrZero[map[string]json.RawMessage](hooksValue)
+	events := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](hooksValue)
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]

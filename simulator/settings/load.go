@@ -152,7 +152,7 @@ func (s *Settings) mergeLayerIfValid(layer Layer) {
 		s.addFaultsOfLayer(layer, true, Fault{Text: "Expected object, but received " + got})
 		return
 	}
-	file := plainjson.DecodeOrZero[map[string]json.RawMessage](layer.Raw)
+	file := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](layer.Raw)
 	if bad := keysWithInvalidValues(file); len(bad) > 0 {
 		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
 		s.addFaultsOfLayer(layer, true, invalidKeyFaults(bad, file)...)
@@ -350,8 +350,8 @@ func MergeTopLevelKeys(base, patch map[string]json.RawMessage) map[string]json.R
 	return out
 }
 
-// InvalidKeys returns the keys with invalid values. Null is always valid (observed with 2.1.329).
-func InvalidKeys(settings map[string]json.RawMessage) []string {
+// KeysWithInvalidValue returns the keys with invalid values. Null is always valid (observed with 2.1.329).
+func KeysWithInvalidValue(settings map[string]json.RawMessage) []string {
 	known := maps.Clone(settings)
 	maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return !plainjson.IsSet(value) })
 	return keysWithInvalidValues(known)

@@ -38,7 +38,7 @@ func isValidHook(hook json.RawMessage) bool {
 	if schemas()["hook"].Issues(hook) != nil {
 		return false
 	}
-	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](hook)
+	fields := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](hook)
 	kind, _ := plainjson.StringValue(fields["type"])
 	return !slices.ContainsFunc(requiredHookFields(kind), func(key string) bool { return fields[key] == nil }) && (kind != "http" || hasValidURL(fields))
 }

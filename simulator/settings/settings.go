@@ -191,7 +191,7 @@ func (s *Settings) DeclaredMarketplaces(o Options) (dirByName map[string]string)
 			continue
 		}
 		for _, d := range declared {
-			dir := plainjson.DecodeOrZero[marketplace](d.Value).Source
+			dir := plainjson.DecodeIgnoringErrors[marketplace](d.Value).Source
 			if !filepath.IsAbs(dir.Path) {
 				dir.Path = filepath.Join(o.CWD, dir.Path)
 			}

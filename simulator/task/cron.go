@@ -87,8 +87,8 @@ func parseCronNumber(s string) (int, bool) {
 	return n, err == nil
 }
 
-// Next returns the first time after t that matches the schedule; false means none within a year.
-func (c Schedule) Next(t time.Time) (time.Time, bool) {
+// NextWithinYear returns the first time after t that matches the schedule; false means none within a year.
+func (c Schedule) NextWithinYear(t time.Time) (time.Time, bool) {
 	end := t.AddDate(1, 0, 1)
 	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())
 	for t.Before(end) {

@@ -67,7 +67,7 @@ func TestCronNext(t *testing.T) {
 	} {
 		c, _ := ParseCron(tt.expr)
 		got := ""
-		if at, ok := c.Next(parseTime(t, tt.after)); ok {
+		if at, ok := c.NextWithinYear(parseTime(t, tt.after)); ok {
 			got = at.Format("2006-01-02 15:04")
 		}
 		if got != tt.want {

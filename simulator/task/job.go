@@ -36,7 +36,7 @@ func (j Job) FirstRunMillis() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)
 	}
-	first, ok := j.Cron.Next(j.Created)
+	first, ok := j.Cron.NextWithinYear(j.Created)
 	if !ok {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (j Job) FirstRunMillis() float64 {
 	case j.Cron.String() == "Every 5 minutes":
 		return unixMillis(j.Created.Add(firstRunDelayOfFiveMinuteJob))
 	}
-	second, ok := j.Cron.Next(first)
+	second, ok := j.Cron.NextWithinYear(first)
 	if !ok {
 		return unixMillis(first)
 	}

@@ -140,9 +140,9 @@ func (s *Set) Start(i Info) *Task {
 	return t
 }
 
-// Go runs f, the work of a background task; the result of f ends the task. The context of f has the values of ctx, but
+// GoDetached runs f, the work of a background task; the result of f ends the task. The context of f has the values of ctx, but
 // not its cancellation. It is cancelled when the task is stopped or the set is closed.
-func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
+func (s *Set) GoDetached(ctx context.Context, t *Task, f func(context.Context) End) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()

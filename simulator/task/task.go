@@ -93,7 +93,7 @@ type Task struct {
 	unshownEventCount int // events that have not been shown yet
 	scriptedWaitCount int // number of scripted waits in progress
 	ended             bool
-	cancel            context.CancelFunc // nil until [Set.Go] is called
+	cancel            context.CancelFunc // nil until [Set.GoDetached] is called
 	killer            Killer
 	interrupted       bool // the call that waited for the task was interrupted
 	isAbandoned       bool // the turn that waited for the task has ended

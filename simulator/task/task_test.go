@@ -122,7 +122,7 @@ func TestStopAndClose(t *testing.T) {
 		c := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, k := range []*task.Task{a, b, c} {
-			s.Go(ctx, k, wait)
+			s.GoDetached(ctx, k, wait)
 		}
 		cancel() // the end of the call is not that of its task
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestStopAndClose(t *testing.T) {
 		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
 			t.Errorf("killed %+v", k)
 		}
-		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped immediately
+		s.GoDetached(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped immediately
 		s.Close()
 	})
 }
@@ -156,7 +156,7 @@ func TestOrdered(t *testing.T) {
 		var ran []int
 		for i := range 2 {
 			k := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
-			s.Go(t.Context(), k, func(context.Context) task.End {
+			s.GoDetached(t.Context(), k, func(context.Context) task.End {
 				ran = append(ran, i)
 				time.Sleep(time.Second)
 				return task.End{Status: task.StatusCompleted}
@@ -181,7 +181,7 @@ func TestOrdered(t *testing.T) {
 				t.Errorf("%d events of agent %d", n, i)
 			}
 		}
-		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindAgent, Background: true}), nil) // never runs
+		s.GoDetached(t.Context(), s.Start(task.Info{Kind: task.KindAgent, Background: true}), nil) // never runs
 		s.Close()
 	})
 }
@@ -217,7 +217,7 @@ func TestReportStop(t *testing.T) {
 		s := newSet(task.Options{})
 		release := make(chan struct{})
 		agent := s.Start(task.Info{Kind: task.KindAgent, Background: true, Description: "work"})
-		s.Go(t.Context(), agent, func(ctx context.Context) task.End {
+		s.GoDetached(t.Context(), agent, func(ctx context.Context) task.End {
 			<-ctx.Done()
 			<-release // it reports its end later
 			return task.End{Summary: "a reason", Usage: &task.Usage{}}
@@ -263,7 +263,7 @@ func TestClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})
 		k := s.Start(task.Info{Kind: task.KindBash, Background: true})
-		s.Go(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
+		s.GoDetached(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
 		s.EndAllAndDiscardEvents()
 		synctest.Wait()
 		if got := s.Take(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningBackgroundTask() || s.HasPendingNotice() {

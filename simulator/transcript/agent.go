@@ -257,7 +257,7 @@ func setTextFormAndRowSource(line *protocol.UserLine) {
 		line.RowSource = "local"
 	case strings.HasPrefix(text, "Stop hook feedback:"):
 		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookOutputIntroductionPrefix
-	case claudecode.IsContinuationRequestOfCLIToModel(text):
+	case claudecode.IsCLIContinuationRequest(text):
 		line.RowSource, line.OwnNote = "", true
 	}
 }

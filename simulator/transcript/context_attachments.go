@@ -102,8 +102,8 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 		withoutSkills.Skills = nil
 		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", withoutSkills, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
-		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeStartLines("", now)...)
-		l.autoMode = now.autoMode()
+		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoOrBypassModeStartLines("", now)...)
+		l.autoMode = now.autoOrBypassMode()
 	case l.describedModel != "" && l.describedModel != now.Model:
 		lines = append(lines, l.modelIdentityLine("", now))
 		if l.attributionPending = !terminal; terminal {
@@ -148,12 +148,12 @@ func (l *contextAttachmentWriter) takeModeChangeLines(now SessionContext) (lines
 		l.planMode = plans
 		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
 	}
-	before, about := l.autoMode, now.autoMode()
+	before, about := l.autoMode, now.autoOrBypassMode()
 	if !l.conversation.options.Machine.IsTerminal || (before == nil) == (about == nil) {
 		return lines
 	}
 	if l.autoMode = about; about != nil {
-		return append(lines, l.autoModeStartLines("", now)...)
+		return append(lines, l.autoOrBypassModeStartLines("", now)...)
 	}
 	steers := before[len(before)-2].Value
 	return append(lines, l.conversation.reminderLine("", newAttachment("auto_mode_exit", "bashFirst", steers, "steerOnly", steers, "finishExposedWork", false),
@@ -182,8 +182,8 @@ func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any 
 	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
 }
 
-// autoMode describes a mode in which the user does not approve calls; nil means another mode.
-func (now SessionContext) autoMode() attachment {
+// autoOrBypassMode describes a mode in which the user does not approve calls; nil means another mode.
+func (now SessionContext) autoOrBypassMode() attachment {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
 	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
 		return nil
@@ -195,8 +195,8 @@ func (now SessionContext) autoMode() attachment {
 	return about.with("steerOnly", steers, "bypass", bypass)
 }
 
-func (l *contextAttachmentWriter) autoModeStartLines(agentID string, now SessionContext) []any {
-	if about := now.autoMode(); about != nil {
+func (l *contextAttachmentWriter) autoOrBypassModeStartLines(agentID string, now SessionContext) []any {
+	if about := now.autoOrBypassMode(); about != nil {
 		return []any{l.conversation.reminderLine(agentID, about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
 	}
 	return nil

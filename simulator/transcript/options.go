@@ -195,7 +195,7 @@ func (e *AmbiguousTitleError) Error() string {
 func (o Options) findTranscriptToResumeOrContinue() (string, error) {
 	switch {
 	case o.Resume != "":
-		return o.findTranscriptOfResumeOption()
+		return o.findTranscriptByIDPathOrTitle()
 	case o.Continue:
 		for c := range o.transcriptsWithMessages() {
 			return c.path, nil
@@ -204,7 +204,7 @@ func (o Options) findTranscriptToResumeOrContinue() (string, error) {
 	return "", nil
 }
 
-func (o Options) findTranscriptOfResumeOption() (string, error) {
+func (o Options) findTranscriptByIDPathOrTitle() (string, error) {
 	switch {
 	case isSessionID(o.Resume):
 		return o.findInAnyProjectBySessionID(o.Resume)

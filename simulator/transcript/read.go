@@ -192,7 +192,7 @@ func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 	if text, ok := plainjson.StringValue(stringOrList); ok {
 		return []string{text}
 	}
-	return plainjson.DecodeOrZero[[]string](stringOrList)
+	return plainjson.DecodeIgnoringErrors[[]string](stringOrList)
 }
 
 // updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a prompt, it adds one.
@@ -362,7 +362,7 @@ func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expec
 	}
 	kept := &parsedTranscript{readFiles: map[string]string{}}
 	for _, e := range t.entries[:last+1] {
-		keys := plainjson.DecodeOrZero[map[string]json.RawMessage](e.raw) // the line has been decoded before
+		keys := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](e.raw) // the line has been decoded before
 		kept.addLine(e.raw, keys)
 	}
 	kept.costs, kept.endsInNewline, kept.planName, kept.title, kept.aiTitle, kept.tools, kept.lastPromptText = t.costs, t.endsInNewline, t.planName, t.title, t.aiTitle, t.tools, t.lastPromptText

@@ -96,7 +96,7 @@ func (l *modelRequestLog) restoreFromAttachment(c *modelInput, a recordedAttachm
 	case "model":
 		l.attachments.describedModel = a.Identity.ModelID
 	case "output_style_instructions":
-		l.attachments.describedStyle = plainjson.DecodeOrZero[struct{ Name string }](a.Style).Name
+		l.attachments.describedStyle = plainjson.DecodeIgnoringErrors[struct{ Name string }](a.Style).Name
 	case "deferred_tools_delta":
 		l.attachments.listed.updateTools(a.AddedNames, a.RemovedNames, a.FailedMCPServers)
 	case "mcp_instructions_delta":
@@ -292,7 +292,7 @@ func (l *modelRequestLog) listingsWithFirstResults(agentID string) []any {
 	}
 	c.listsAgents = true
 	now := l.attachments.currentSessionContextOf(agentID)
-	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Model: now.Model, Agents: now.Agents}, false), l.attachments.autoModeStartLines(agentID, now)...)
+	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Model: now.Model, Agents: now.Agents}, false), l.attachments.autoOrBypassModeStartLines(agentID, now)...)
 }
 
 // markSentAndReturnBlobLines returns the lines for the messages that no other line contains.

@@ -227,7 +227,7 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 // command modified them. It returns "" if there are none.
 func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
-	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)
+	paths := c.options.Files.PathsWithChangedModTime(versionsBeforeCommand)
 	if len(paths) == 0 {
 		return ""
 	}

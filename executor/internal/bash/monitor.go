@@ -64,7 +64,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	info := taskInfoOfCall(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
 	m := &monitoredCommandWatcher{task: c.options.Tasks.Start(info), timeout: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
-	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
+	c.options.Tasks.GoDetached(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.timeout)
 		defer cancel()
 		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLinesUntilCommandEnds waits for it.

@@ -43,7 +43,7 @@ func (r *runningCommand) startProcess(ctx context.Context) (err error) {
 	}
 	r.files = r.commands.options.Files.TrackerOfCallerInContext(ctx)
 	if tool.EditsInPlace(r.input.Command) {
-		r.versionsBefore = r.files.CurrentModificationTimesOfSeenFiles()
+		r.versionsBefore = r.files.CurrentModTimes()
 	}
 	if o := r.commands.options; o.Snapshot != nil && !r.input.RunInBackground {
 		r.repository = o.Snapshot(ctx, o.Shell.Dir())
@@ -172,7 +172,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	if r.task.IsTerminal {
 		limit, aboutLimit = math.MaxInt64, ""
 	}
-	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End { return r.waitForBackgroundEnd(ctx, limit) })
+	r.commands.options.Tasks.GoDetached(ctx, r.task, func(ctx context.Context) task.End { return r.waitOrStopAtTimeout(ctx, limit) })
 	if ctx.Err() != nil {
 		return executor.InterruptedResult()
 	}
@@ -187,7 +187,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
-	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, aboutLimit+
+	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNotice(moved, aboutLimit+
 		"It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
@@ -208,9 +208,9 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 	return false
 }
 
-// backgroundCommandNoticeForModel returns a text for the model: opening, a note that the model will be notified when the
+// backgroundCommandNotice returns a text for the model: opening, a note that the model will be notified when the
 // command exits, and closing. If the command has an output file, the text names it and advises the model to read it.
-func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string) string {
+func (r *runningCommand) backgroundCommandNotice(opening, closing string) string {
 	notice := " You will be notified when it completes. "
 	if r.task.EndsWithAgent {
 		notice = " If it exits while you are still working you will be notified, but it is terminated when you give your final response and no notification can follow that " +
@@ -225,7 +225,7 @@ func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string
 func (r *runningCommand) startedInBackgroundNotice(taskID string) string {
 	opening := "Command running in background with ID: " + taskID + "."
 	if !r.task.IsTerminal || r.task.EndsWithAgent || r.task.OutputFile == "" {
-		return r.backgroundCommandNoticeForModel(opening, "")
+		return r.backgroundCommandNotice(opening, "")
 	}
 	return opening + " Output is being written to: " + r.task.OutputFile + ". You will be notified when it completes — do not poll that file or sleep while waiting. " +
 		"Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port."
@@ -239,19 +239,19 @@ func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolRes
 	r.info.Background = true
 	err := r.startProcess(ctx)
 	r.task = r.commands.options.Tasks.Start(r.info)
-	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
+	r.commands.options.Tasks.GoDetached(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
 			return task.End{Status: task.StatusFailed, Summary: r.backgroundTaskSummaryPrefix() + "could not be started: " + err.Error()}
 		}
-		return r.waitForBackgroundEnd(ctx, r.timeout)
+		return r.waitOrStopAtTimeout(ctx, r.timeout)
 	})
 	result := tool.Text(r.startedInBackgroundNotice(r.task.ID), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
 
-// waitForBackgroundEnd waits until the command exits. After the timeout, or if ctx is cancelled, it stops the command.
-func (r *runningCommand) waitForBackgroundEnd(ctx context.Context, timeout time.Duration) task.End {
+// waitOrStopAtTimeout waits until the command exits. After the timeout, or if ctx is cancelled, it stops the command.
+func (r *runningCommand) waitOrStopAtTimeout(ctx context.Context, timeout time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(timeout)
 	end := task.End{Status: task.StatusKilled, Summary: r.backgroundTaskSummaryPrefix() + "was stopped"}
@@ -316,7 +316,7 @@ func (r *runningCommand) finishCommand(code int, out bashOutput) protocol.ToolRe
 	shown := tool.Text(cmp.Or(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
 	if file := tool.FilePrintedByCat(r.input.Command); file != "" && len(raw) <= r.commands.outputLimitBytes() {
-		r.files.RecordSeenIfCommandPrintedWholeFile(file, raw)
+		r.files.RecordSeenIfPrintedWhole(file, raw)
 	} else if file := tool.PrintedFile(r.input.Command); file != "" {
 		r.files.RecordPartlySeen(file)
 	}

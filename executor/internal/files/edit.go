@@ -56,7 +56,7 @@ func Edit(f *SeenFileTracker) tool.Tool {
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && renameOldAndNewStrKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
-			trimmed := trimTrailingSpaceUnlessMarkdown(in, "new_string")
+			trimmed := trimLineEndsUnlessMarkdown(in, "new_string")
 			return addReplaceAllDefault(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
@@ -317,9 +317,9 @@ var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// trimTrailingSpaceUnlessMarkdown removes trailing white space from each line of the text at key, which will be written to a
+// trimLineEndsUnlessMarkdown removes trailing white space from each line of the text at key, which will be written to a
 // file. It reports whether it changed the input. In Markdown files, trailing spaces have a meaning, so they are kept.
-func trimTrailingSpaceUnlessMarkdown(in *plainjson.Object, key string) bool {
+func trimLineEndsUnlessMarkdown(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
 		return false
@@ -362,7 +362,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			ordered := len(*in) == 2 && in.Get("content") != nil && in.Get("file_path") != nil && in.SortKeys([]string{"file_path", "content"})
-			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded || ordered
+			return trimLineEndsUnlessMarkdown(in, "content") || decoded || ordered
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameNonEmptyStringKey(in, "path", "file_path")

@@ -111,9 +111,9 @@ type allUnreadChangesAllowed struct{}
 
 func (allUnreadChangesAllowed) IsChangeableUnread(string, *protocol.AgentRef) bool { return true }
 
-// RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If commandOutput is the whole content of the
+// RecordSeenIfPrintedWhole is called when a command has printed a file. If commandOutput is the whole content of the
 // file, it records that the model has seen the file.
-func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutput string) {
+func (f *SeenFileTracker) RecordSeenIfPrintedWhole(file, commandOutput string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegularFile(path); err == nil && string(data) == commandOutput {
 		f.seenByModel.recordShown(path, commandOutput)
@@ -150,18 +150,20 @@ func (f *SeenFileTracker) RecordChangeSinceCallAsUnseen(call protocol.ToolUse) (
 	return path
 }
 
-// TakeChangedFiles returns the files that changed after the session had written them. It also records the new content as seen by
+// TakeFilesChangedAfterWrite returns the files that changed after the session had written them. It also records the new content as seen by
 // the model, so it returns each change only once.
-func (f *SeenFileTracker) TakeChangedFiles() []ChangedFile { return f.seenByModel.takeChangedFiles() }
+func (f *SeenFileTracker) TakeFilesChangedAfterWrite() []ChangedFile {
+	return f.seenByModel.takeFilesChangedAfterWrite()
+}
 
-// CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that exist.
-func (f *SeenFileTracker) CurrentModificationTimesOfSeenFiles() ModificationTimesByPath {
+// CurrentModTimes returns the modification times of the files that the session has read or written and that exist.
+func (f *SeenFileTracker) CurrentModTimes() ModificationTimesByPath {
 	return f.seenByModel.currentModificationTimes()
 }
 
-// PathsWithChangedModificationTime returns the sorted paths of the files whose modification time differs from that in
+// PathsWithChangedModTime returns the sorted paths of the files whose modification time differs from that in
 // earlierTimes. Deleted files are not included.
-func (f *SeenFileTracker) PathsWithChangedModificationTime(earlierTimes ModificationTimesByPath) []string {
+func (f *SeenFileTracker) PathsWithChangedModTime(earlierTimes ModificationTimesByPath) []string {
 	var paths []string
 	for path, was := range earlierTimes {
 		if info, err := os.Stat(path); err == nil && !info.ModTime().Equal(was) {
@@ -174,7 +176,7 @@ func (f *SeenFileTracker) PathsWithChangedModificationTime(earlierTimes Modifica
 
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
-	in := plainjson.DecodeOrZero[struct {
+	in := plainjson.DecodeIgnoringErrors[struct {
 		Path     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
 		Command  string `json:"command"`
@@ -194,9 +196,9 @@ func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
 	return f.options.Paths.Path(path)
 }
 
-// InputWithAbsolutePathForHooksAndHosts returns the input of a call in which the path of the file to read, write or
+// InputWithAbsolutePath returns the input of a call in which the path of the file to read, write or
 // edit is absolute, as hooks and hosts see it. Nil means that the input is unchanged.
-func (f *SeenFileTracker) InputWithAbsolutePathForHooksAndHosts(call protocol.ToolUse) (inputOrNilIfUnchanged json.RawMessage) {
+func (f *SeenFileTracker) InputWithAbsolutePath(call protocol.ToolUse) (inputOrNilIfUnchanged json.RawMessage) {
 	key := "file_path"
 	switch call.Name {
 	case "Read", "Write", "Edit":

@@ -51,7 +51,7 @@ func (d *ripgrepToGoPatternRewriter) rewritePattern() {
 	for i := 0; i < len(d.pattern); i++ {
 		switch c := d.pattern[i]; c {
 		case '\\':
-			end := cmp.Or(lastByteOfRipgrepWordBoundaryAt(d.pattern, i), lastByteOfEscapeAt(d.pattern, i))
+			end := cmp.Or(lastByteOfWordBoundaryAt(d.pattern, i), lastByteOfEscapeAt(d.pattern, i))
 			d.writeRepeatablePatternItem(translateRipgrepEscapeToGo(d.pattern[i : end+1]))
 			i = end
 		case '[':
@@ -61,7 +61,7 @@ func (d *ripgrepToGoPatternRewriter) rewritePattern() {
 		case '(':
 			end := lastByteOfGroupOpeningAt(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
-			d.output.WriteString(removeNameFromRegexGroupOpening(d.pattern[i : end+1]))
+			d.output.WriteString(removeGroupName(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
@@ -155,7 +155,7 @@ func (d *ripgrepToGoPatternRewriter) repeatItemWithinGoCountLimit(item, repetiti
 
 func translateRipgrepEscapeToGo(escape string) string {
 	switch {
-	case lastByteOfRipgrepWordBoundaryAt(escape, 0) > 0:
+	case lastByteOfWordBoundaryAt(escape, 0) > 0:
 		return `\b`
 	case strings.HasPrefix(escape, `\u{`), strings.HasPrefix(escape, `\U{`):
 		return `\x` + escape[2:]
@@ -163,9 +163,9 @@ func translateRipgrepEscapeToGo(escape string) string {
 	return escape
 }
 
-// removeNameFromRegexGroupOpening removes the name from the opening of a group, such as (?P<name>. Go's engine requires unique
+// removeGroupName removes the name from the opening of a group, such as (?P<name>. Go's engine requires unique
 // names, but a repetition may write the group several times.
-func removeNameFromRegexGroupOpening(groupOpening string) string {
+func removeGroupName(groupOpening string) string {
 	if strings.HasPrefix(groupOpening, "(?P<") || strings.HasPrefix(groupOpening, "(?<") && !strings.HasPrefix(groupOpening, "(?<=") && !strings.HasPrefix(groupOpening, "(?<!") {
 		return "("
 	}
@@ -186,14 +186,14 @@ func patternErrorText(pattern string, err error) string {
 	whole := ripgrepGroupStart + pattern + ")"
 	f := firstInvalidRepetitionBraceError(whole)
 	if err != nil {
-		if other := convertGoRegexpErrorToRipgrepError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
+		if other := ripgrepErrorFromGo(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
 			f = &other
 		}
 	}
 	if f == nil {
 		return ""
 	}
-	return "regex parse error:\n" + f.formatPatternWithCaretsBelowError(whole) + "error: " + f.problem
+	return "regex parse error:\n" + f.formatPatternWithCarets(whole) + "error: " + f.problem
 }
 
 func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgrepPatternError) {
@@ -204,7 +204,7 @@ func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgre
 			if strings.HasPrefix(ripgrepPattern[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
 				return &ripgrepPatternError{i, i + 2, "unrecognized escape sequence"}
 			}
-			i = cmp.Or(lastByteOfRipgrepWordBoundaryAt(ripgrepPattern, i), lastByteOfEscapeAt(ripgrepPattern, i))
+			i = cmp.Or(lastByteOfWordBoundaryAt(ripgrepPattern, i), lastByteOfEscapeAt(ripgrepPattern, i))
 			canRepeat = true
 		case '[':
 			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
@@ -239,7 +239,7 @@ func lastByteOfEscapeAt(source string, i int) int {
 	return i
 }
 
-func lastByteOfRipgrepWordBoundaryAt(pattern string, offset int) (indexOrZero int) {
+func lastByteOfWordBoundaryAt(pattern string, offset int) (indexOrZero int) {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[offset:], place) {
 			return offset + len(place) - 1
@@ -302,7 +302,7 @@ func lastByteOfRepetitionCountAt(source string, i int) (end int, f *ripgrepPatte
 	return at, nil
 }
 
-func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError error) ripgrepPatternError {
+func ripgrepErrorFromGo(pattern, groupedPattern string, goError error) ripgrepPatternError {
 	var e *syntax.Error
 	if !errors.As(goError, &e) {
 		return ripgrepPatternError{problem: goError.Error()}
@@ -310,10 +310,10 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 	at := func(n int, what string) ripgrepPatternError { return ripgrepPatternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
-		unclosed, _ := findUnbalancedParenthesisOffsets(groupedPattern)
+		unclosed, _ := unbalancedParenOffsets(groupedPattern)
 		return at(unclosed, "unclosed group")
 	case syntax.ErrUnexpectedParen:
-		_, unopened := findUnbalancedParenthesisOffsets(groupedPattern)
+		_, unopened := unbalancedParenOffsets(groupedPattern)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
 		return at(len(ripgrepGroupStart)+len(pattern)-len(e.Expr), "unclosed character class")
@@ -386,7 +386,7 @@ func shortestFailingPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-func findUnbalancedParenthesisOffsets(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
+func unbalancedParenOffsets(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
 	var open []int
 	class := false
 	for i := 0; i < len(source); i++ {
@@ -411,8 +411,8 @@ func findUnbalancedParenthesisOffsets(source string) (unclosedIndexOrZero, unope
 	return slices.Max(append(open, 0)), 0
 }
 
-// formatPatternWithCaretsBelowError formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
-func (f ripgrepPatternError) formatPatternWithCaretsBelowError(pattern string) string {
+// formatPatternWithCarets formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
+func (f ripgrepPatternError) formatPatternWithCarets(pattern string) string {
 	if !strings.Contains(pattern, "\n") {
 		return "    " + pattern + "\n" + f.caretsBelowErrorInLine(pattern, 4, 0)
 	}

@@ -71,7 +71,7 @@ func (f *Finder) newGrepSearch(in grepInput) (*grepSearch, *protocol.ToolResult)
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
 		return nil, new(invalidPatternResult("%s", fault))
 	}
-	for _, g := range splitGlobsAtSpacesAndUnbracedCommas(in.Glob) {
+	for _, g := range splitGlobList(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
 			return nil, new(invalidGlobResult(g))
 		}
@@ -90,7 +90,7 @@ func isVersionControlDir(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
-func splitGlobsAtSpacesAndUnbracedCommas(list string) []string {
+func splitGlobList(list string) []string {
 	var out []string
 	for word := range strings.FieldsSeq(list) {
 		if strings.Contains(word, "{") {

@@ -31,7 +31,7 @@ const MaxWholeFileBytes = 256 << 10
 func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:  "Read",
-		Check: typedCheck(f, refuseBinaryOrDeviceFile),
+		Check: typedCheck(f, refuseUnreadableInput),
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
 			r := typedRunForCaller(f, runRead)(ctx, call)
 			out, _ := r.Output.(readOutput)
@@ -45,7 +45,7 @@ func Read(f *SeenFileTracker) tool.Tool {
 	}
 }
 
-func refuseBinaryOrDeviceFile(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
+func refuseUnreadableInput(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
 	if text := pagesProblem(in.Pages); text != "" {
 		return new(tool.Refuse("%s", text))
 	}
@@ -144,7 +144,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 // wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
 func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}
-	if refusal := refuseBinaryOrDeviceFile(ctx, f, in); refusal != nil {
+	if refusal := refuseUnreadableInput(ctx, f, in); refusal != nil {
 		return *refusal, false
 	}
 	if data, err := readRegularFile(path); err == nil {

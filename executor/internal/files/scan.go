@@ -59,7 +59,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 		}
 	}
 	positive, matched := false, false
-	for _, g := range splitGlobsAtSpacesAndUnbracedCommas(s.Glob) {
+	for _, g := range splitGlobList(s.Glob) {
 		if negated, ok := strings.CutPrefix(g, "!"); ok {
 			if matchIgnoreStyleGlob(negated, rel) {
 				return false

@@ -42,20 +42,20 @@ func (s *seenFiles) recordShown(path, content string) { s.recordSeenContent(path
 func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storeContent(path, content, shown)
+	s.storeContentLocked(path, content, shown)
 }
 
-func (s *seenFiles) storeContent(path, content string, shown bool) {
+func (s *seenFiles) storeContentLocked(path, content string, shown bool) {
 	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, s.byPath[path].isReadTruncated}
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
-// recordWritten records the content of a file that the session wrote. [seenFiles.takeChangedFiles] reports later changes.
+// recordWritten records the content of a file that the session wrote. [seenFiles.takeFilesChangedAfterWrite] reports later changes.
 func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	info, err := os.Stat(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storeContent(path, content, shown)
+	s.storeContentLocked(path, content, shown)
 	if err == nil {
 		s.written = append(s.written, fileWrittenBySession{path, content, info.ModTime()})
 	}
@@ -108,7 +108,7 @@ type ChangedFile struct {
 	Snippet  string // the changed lines with their numbers and neighboring lines
 }
 
-func (s *seenFiles) takeChangedFiles() []ChangedFile {
+func (s *seenFiles) takeFilesChangedAfterWrite() []ChangedFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []ChangedFile
@@ -126,18 +126,18 @@ func (s *seenFiles) takeChangedFiles() []ChangedFile {
 			continue
 		}
 		content := strings.ReplaceAll(string(data), "\r\n", "\n")
-		if text := numberedChangedLinesWithNeighbors(strings.ReplaceAll(w.writtenContent, "\r\n", "\n"), content); text != "" {
+		if text := changedLinesSnippet(strings.ReplaceAll(w.writtenContent, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
-		// This runs after the loop, because storeContent removes the file from the list.
-		defer s.storeContent(w.path, string(data), true)
+		// This runs after the loop, because storeContentLocked removes the file from the list.
+		defer s.storeContentLocked(w.path, string(data), true)
 	}
 	return all
 }
 
-// numberedChangedLinesWithNeighbors returns the changed lines of a text with their numbers and neighboring lines, as the real
+// changedLinesSnippet returns the changed lines of a text with their numbers and neighboring lines, as the real
 // CLI shows them. It returns "" if after has no lines.
-func numberedChangedLinesWithNeighbors(before, after string) string {
+func changedLinesSnippet(before, after string) string {
 	const (
 		neighbors = 8
 		longest   = 8192 // bytes

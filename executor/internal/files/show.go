@@ -28,8 +28,8 @@ type grepOutput struct {
 	appliedPage
 }
 
-// filesOutput is the output of a search in the mode files_with_matches.
-type filesOutput struct {
+// grepFilesOutput is the output of a search in the mode files_with_matches.
+type grepFilesOutput struct {
 	Mode       string   `json:"mode"`
 	Filenames  []string `json:"filenames"`
 	NumFiles   int      `json:"numFiles"`
@@ -121,7 +121,7 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 		all[i] = m.fileWithModificationTime
 	}
 	all.sortNewestFirstThenByName()
-	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
+	out := grepFilesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
 	for _, f := range pageOfResults(s, all, &out.appliedPage) {
 		out.Filenames = append(out.Filenames, f.name)
 	}

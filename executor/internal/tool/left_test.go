@@ -12,11 +12,11 @@ import (
 
 // On Windows the Bash tool is refused, and the error lists the tools that work there.
 func TestCheckSystem(t *testing.T) {
-	if err := checkSupportedSystem("windows"); err == nil || !strings.Contains(err.Error(), "canned result") {
+	if err := checkSystemSupportsBash("windows"); err == nil || !strings.Contains(err.Error(), "canned result") {
 		t.Errorf("on Windows: %v", err)
 	}
 	for _, goos := range []string{"linux", "darwin"} {
-		if err := checkSupportedSystem(goos); err != nil {
+		if err := checkSystemSupportsBash(goos); err != nil {
 			t.Errorf("on %s: %v", goos, err)
 		}
 	}

@@ -110,7 +110,7 @@ const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claude
 // Start runs a command line in the shell's directory. The command writes to the file outputPath, which Start creates; empty means a
 // temporary file. Cancelling ctx does not stop a command that has started.
 func (s *Shell) Start(ctx context.Context, line, outputPath string) (*ShellCommand, error) {
-	if err := checkSupportedSystem(runtime.GOOS); err != nil {
+	if err := checkSystemSupportsBash(runtime.GOOS); err != nil {
 		return nil, err
 	}
 	if s.isClosed() {
@@ -155,8 +155,8 @@ func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdo
 	return realCLIExitCode(res.Exit), string(res.Stderr), err
 }
 
-// checkSupportedSystem returns an error on systems on which commands cannot report their directory.
-func checkSupportedSystem(goos string) error {
+// checkSystemSupportsBash returns an error on systems on which commands cannot report their directory.
+func checkSystemSupportsBash(goos string) error {
 	if goos == "windows" {
 		return errors.New(`the Bash tool needs Linux or macOS; on Windows give the call a canned result: tool_calls = [{ tool = "Bash", input = {…}, result = "…" }]`)
 	}

@@ -173,7 +173,7 @@ func JSONStringOrConcatenatedList(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
-	parts := plainjson.DecodeOrZero[[]string](raw)
+	parts := plainjson.DecodeIgnoringErrors[[]string](raw)
 	return strings.Join(parts, "")
 }
 

@@ -34,7 +34,7 @@ func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup
 			uses = g.Uses
 		} else {
 			g.Uses = uses
-			g.separateSkillTextsFromPrompts(c)
+			g.separatePromptsFromResultTexts(c)
 			g.resolveDependentSteps(i == len(groups)-1)
 		}
 	}
@@ -67,10 +67,10 @@ func (g *MessageGroup) mergeMessage(m *Message) {
 	}
 }
 
-// separateSkillTextsFromPrompts decides which texts next to tool results are prompts. From Claude Code, the first texts are the texts of
+// separatePromptsFromResultTexts decides which texts next to tool results are prompts. From Claude Code, the first texts are the texts of
 // loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had ended, so the results before
 // them are marked as those of an ended turn. From other clients, all texts belong to the results.
-func (g *MessageGroup) separateSkillTextsFromPrompts(client *Client) {
+func (g *MessageGroup) separatePromptsFromResultTexts(client *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countSuccessfulSkillCalls()
 	for _, in := range g.Steps {

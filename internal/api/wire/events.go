@@ -115,10 +115,10 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 		var citations []json.RawMessage
 		_ = json.Unmarshal(b.Citations, &citations) // citations that are not a list are refused when the scenario is loaded
 		for _, c := range citations {
-			s.addDelta(i, "", deltaBody{Type: "citations_delta", Citation: c})
+			s.addPacedDelta(i, "", deltaBody{Type: "citations_delta", Citation: c})
 		}
 		for _, piece := range s.Pace.Split(b.Text) {
-			s.addDelta(i, piece, deltaBody{Type: "text_delta", Text: &piece})
+			s.addPacedDelta(i, piece, deltaBody{Type: "text_delta", Text: &piece})
 		}
 	case protocol.ThinkingBlock:
 		open(protocol.ThinkingBlock{Type: "thinking"})
@@ -128,10 +128,10 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 				pieces = s.Pace.Split(b.Thinking)
 			}
 			for _, piece := range pieces {
-				s.addDelta(i, piece, deltaBody{Type: "thinking_delta", Thinking: &piece})
+				s.addPacedDelta(i, piece, deltaBody{Type: "thinking_delta", Thinking: &piece})
 			}
 		}
-		s.addDelta(i, "", deltaBody{Type: "signature_delta", Signature: &b.Signature})
+		s.addPacedDelta(i, "", deltaBody{Type: "signature_delta", Signature: &b.Signature})
 	case protocol.ToolUse:
 		empty := b
 		empty.Input = json.RawMessage("{}")
@@ -145,7 +145,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	case protocol.RawBlock:
 		if text, ok := compactionText(b); ok {
 			open(compactionContentBlock{Type: "compaction"})
-			s.addDelta(i, text, deltaBody{Type: "compaction_delta", Content: &text})
+			s.addPacedDelta(i, text, deltaBody{Type: "compaction_delta", Content: &text})
 			break
 		}
 		open(b)
@@ -158,7 +158,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 // addInput adds the input of a call in pieces. The first piece is empty.
 func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
-		s.addDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})
+		s.addPacedDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})
 	}
 }
 
@@ -175,7 +175,7 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-func (s *EventList) addDelta(i int, piece string, d deltaBody) {
+func (s *EventList) addPacedDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
 		s.nextPause += s.Pace.Delay(piece, s.random.Float64)
 	}

@@ -151,11 +151,11 @@ type costCountingPatcher struct{}
 func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 	switch n := (*expressionNode).(type) {
 	case *ast.PredicateNode:
-		n.Node = &ast.SequenceNode{Nodes: []ast.Node{newCallNode(countStepFunction), n.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{newCallWithBudget(countStepFunction), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = newCallNode(countStepsOfNestedValuesFunctionName, p.Node)
+				p.Node = newCallWithBudget(countStepsOfNestedValuesFunctionName, p.Node)
 			}
 		}
 		wrapInCallThatCountsValueBytes(expressionNode)
@@ -189,7 +189,7 @@ func (l *costCountingPatcher) patchOverflowCheck(node *ast.Node, n *ast.BinaryNo
 	if isNumberOrBool(left) && isNumberOrBool(right) {
 		name = overflowCheckedIntMathFunctionName
 	}
-	ast.Patch(node, newCallNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+	ast.Patch(node, newCallWithBudget(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
 	if name == overflowCheckedMathFunctionName {
 		wrapInCallThatCountsValueBytes(node)
 	}
@@ -205,9 +205,9 @@ func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	switch {
 	case isNumberOrBool(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, newCallNode(countStringBytesFunctionName, *node))
+		ast.Patch(node, newCallWithBudget(countStringBytesFunctionName, *node))
 	default:
-		ast.Patch(node, newCallNode(countValueBytesFunctionName, *node))
+		ast.Patch(node, newCallWithBudget(countValueBytesFunctionName, *node))
 	}
 }
 
@@ -221,12 +221,12 @@ func wrapOperandInCallThatCountsSteps(comparisonOperand ast.Node) ast.Node {
 	if t := comparisonOperand.Type(); t != nil && t.Kind() == reflect.String {
 		return comparisonOperand
 	}
-	wrapped := newCallNode(countStepsOfNestedValuesFunctionName, comparisonOperand)
+	wrapped := newCallWithBudget(countStepsOfNestedValuesFunctionName, comparisonOperand)
 	wrapped.SetLocation(comparisonOperand.Location())
 	return wrapped
 }
 
-func newCallNode(name string, args ...ast.Node) ast.Node {
+func newCallWithBudget(name string, args ...ast.Node) ast.Node {
 	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetVariable}}, args...)
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: all}
 }

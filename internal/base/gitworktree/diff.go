@@ -67,7 +67,7 @@ func (s *SessionDiffer) NextDiff(changes []Change) *Diff {
 		if isFirst {
 			f.convertHunksToGitDiffForm()
 		}
-		if lines, size := f.byteCount(); c.IsText && !c.OnlyMode && lines <= longest && size < maxDiffBytes {
+		if lines, size := f.lineAndByteCount(); c.IsText && !c.OnlyMode && lines <= longest && size < maxDiffBytes {
 			d.Files = append(d.Files, f)
 		}
 	}
@@ -94,7 +94,7 @@ func (f *FileDiff) convertHunksToGitDiffForm() {
 	}
 }
 
-func (f *FileDiff) byteCount() (lines, size int) {
+func (f *FileDiff) lineAndByteCount() (lines, size int) {
 	for _, h := range f.Hunks {
 		lines += len(h.Lines)
 		for _, line := range h.Lines {

@@ -55,7 +55,7 @@ func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes
 }
 
 // translateGlob converts a glob to an expression that begins with ^. literal is the longest text that all matches have.
-func translateGlob(pattern string) (expr, literal string, err error) {
+func translateGlob(pattern string) (expr, longestLiteral string, err error) {
 	expr = "(?s)^"
 	for i := 0; i < len(pattern); {
 		rest := pattern[i:]
@@ -91,13 +91,13 @@ func translateGlob(pattern string) (expr, literal string, err error) {
 		default:
 			text := rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !strings.ContainsRune("*?[", r) }))]
 			expr += regexp.QuoteMeta(text)
-			if len(text) > len(literal) {
-				literal = text
+			if len(text) > len(longestLiteral) {
+				longestLiteral = text
 			}
 			i += len(text)
 		}
 	}
-	return expr, literal, nil
+	return expr, longestLiteral, nil
 }
 
 // globClassEnd returns the position of the "]" that ends the class at the start of s; -1 means none. A "]" directly after

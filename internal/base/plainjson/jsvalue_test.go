@@ -41,10 +41,10 @@ func TestValues(t *testing.T) {
 // A key with a value of the wrong type is skipped; the others are read.
 func TestRead(t *testing.T) {
 	type keys struct{ A, B string }
-	if got := DecodeOrZero[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {
+	if got := DecodeIgnoringErrors[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := DecodeOrZero[keys](json.RawMessage(`[1]`)); got != (keys{}) {
+	if got := DecodeIgnoringErrors[keys](json.RawMessage(`[1]`)); got != (keys{}) {
 		t.Errorf("got %+v", got)
 	}
 }

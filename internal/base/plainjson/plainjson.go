@@ -266,8 +266,8 @@ func NilIfNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// DecodeOrZero decodes a value. A value of the wrong type, and a field of the wrong type, becomes zero.
-func DecodeOrZero[T any](raw json.RawMessage) T {
+// DecodeIgnoringErrors decodes a value. A value of the wrong type, and a field of the wrong type, becomes zero.
+func DecodeIgnoringErrors[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)
 	return in

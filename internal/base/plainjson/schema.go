@@ -71,12 +71,12 @@ func ParseSchemas(text string) SchemaLibrary {
 		panic("plainjson: " + err.Error())
 	}
 	for _, s := range l {
-		l.resolveReferences(s)
+		l.mustLinkReferences(s)
 	}
 	return l
 }
 
-func (l SchemaLibrary) resolveReferences(s *Schema) {
+func (l SchemaLibrary) mustLinkReferences(s *Schema) {
 	if s.Ref != "" {
 		if s.target = l[s.Ref]; s.target == nil {
 			panic("plainjson: no schema " + s.Ref)
@@ -90,7 +90,7 @@ func (l SchemaLibrary) resolveReferences(s *Schema) {
 		inner = append(inner, s.Items)
 	}
 	for _, i := range inner {
-		l.resolveReferences(i)
+		l.mustLinkReferences(i)
 	}
 }
 
@@ -112,13 +112,13 @@ func (s *Schema) RemoveProperties(names ...string) {
 func (s *Schema) Reduce(value json.RawMessage) (reduced json.RawMessage) {
 	switch kind := TypeOf(value); {
 	case kind == "array" && s.Items != nil:
-		items := DecodeOrZero[[]json.RawMessage](value)
+		items := DecodeIgnoringErrors[[]json.RawMessage](value)
 		for i, item := range items {
 			items[i] = s.Items.Reduce(item)
 		}
 		value, _ = Marshal(items) // cannot fail
 	case kind == "object" && s.Properties != nil:
-		given, all := DecodeOrZero[Object](value), Object{}
+		given, all := DecodeIgnoringErrors[Object](value), Object{}
 		for _, p := range s.Properties {
 			if v := cmp.Or(string(given.Get(p.Name)), string(p.Schema.Default)); v != "" {
 				all = append(all, Member{p.Name, p.Schema.Reduce(json.RawMessage(v))})
@@ -238,7 +238,7 @@ func (s *Schema) textIssues(value json.RawMessage) (found []Issue) {
 }
 
 func (s *Schema) arrayIssues(value json.RawMessage) (found []Issue) {
-	items := DecodeOrZero[[]json.RawMessage](value) // the type was checked before
+	items := DecodeIgnoringErrors[[]json.RawMessage](value) // the type was checked before
 	if s.Items != nil {
 		for i, item := range items {
 			found = append(found, prependKeyToPathsInPlace(i, s.Items.Issues(item))...)
@@ -254,7 +254,7 @@ func (s *Schema) arrayIssues(value json.RawMessage) (found []Issue) {
 }
 
 func (s *Schema) objectIssues(value json.RawMessage) (found []Issue) {
-	members := DecodeOrZero[map[string]json.RawMessage](value)
+	members := DecodeIgnoringErrors[map[string]json.RawMessage](value)
 	for _, p := range s.Properties {
 		if v, exists := members[p.Name]; exists || slices.Contains(s.Required, p.Name) {
 			found = append(found, prependKeyToPathsInPlace(p.Name, p.Schema.Issues(v))...)

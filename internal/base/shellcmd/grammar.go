@@ -26,7 +26,7 @@ type readOnlyOptionGrammar struct {
 	RefusesDashes    bool   // no operand after -- may begin with a hyphen
 }
 
-func (g readOnlyOptionGrammar) allows(args []string) bool {
+func (g readOnlyOptionGrammar) allowsOptionsAndOperands(args []string) bool {
 	rest, ok := g.parseOptionsAndReturnOperands(args)
 	switch {
 	case !ok, g.MaxOperands < 0 && len(rest) > 0, g.MaxOperands > 0 && len(rest) > g.MaxOperands:

@@ -124,7 +124,7 @@ func isReadOnlyWith(name string, args []string) bool {
 		if name == "ps" && len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			g.MaxOperands = -1
 		}
-		return g.allows(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
+		return g.allowsOptionsAndOperands(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
 	}
 	switch name {
 	case "find":
@@ -171,7 +171,7 @@ func isReadOnlyDocker(args []string) bool {
 		})
 	}
 	g, ok := programs().ReadOnly["docker "+args[0]]
-	return ok && g.allows(args[1:])
+	return ok && g.allowsOptionsAndOperands(args[1:])
 }
 
 // jqOtherInputPattern matches constructs of a jq program that read more than its input.
@@ -213,7 +213,7 @@ func isReadOnlyGit(args []string) bool {
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.MaxOperands = 0 // with --list, git treats a name as a pattern
 	}
-	return ok && g.allows(rest) && !hasCustomGitFormat(rest)
+	return ok && g.allowsOptionsAndOperands(rest) && !hasCustomGitFormat(rest)
 }
 
 var knownGitFormatPattern = LazyRegexp(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
@@ -243,17 +243,17 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 	list := readOnlyOptionGrammar{RefusesDashes: true, AllowsDigits: true, Numeric: "n", LongNames: " oneline graph all decorate ", LongWithValue: " date max-count ", LongWithNumber: " max-count "}
 	switch {
 	case subcommand == "stash" && inner == "list", subcommand == "reflog" && (inner == "" || inner == "show"):
-		return list.allows(args)
+		return list.allowsOptionsAndOperands(args)
 	case subcommand == "reflog" && inner == "list":
 		return len(args) == 0
 	case subcommand == "stash" && inner == "show":
-		return diff.allows(args)
+		return diff.allowsOptionsAndOperands(args)
 	case subcommand == "worktree" && inner == "list":
 		return !slices.ContainsFunc(args, func(a string) bool {
 			return strings.HasPrefix(a, "-") && !slices.Contains(strings.Fields("--porcelain -v --verbose -z"), a)
 		})
 	case subcommand == "config" && inner == "--get":
-		return readOnlyOptionGrammar{}.allows(args)
+		return readOnlyOptionGrammar{}.allowsOptionsAndOperands(args)
 	}
 	return false
 }

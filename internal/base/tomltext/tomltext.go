@@ -61,7 +61,7 @@ func BasicString(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	quotes := 0 // number of consecutive quotes
 	for i := 0; i < len(s); {
-		n := lengthOfPrefixNeedingNoEscapes(s[i:]) // usually most of the text
+		n := multilineEscapeFreePrefixLen(s[i:]) // usually most of the text
 		if b.WriteString(s[i : i+n]); n > 0 {
 			quotes = 0
 		}
@@ -88,8 +88,8 @@ func BasicString(s string) string {
 	return b.String()
 }
 
-// lengthOfPrefixNeedingNoEscapes returns the length of the beginning of text that a basic string can contain without escapes.
-func lengthOfPrefixNeedingNoEscapes(text string) int {
+// multilineEscapeFreePrefixLen returns the length of the beginning of text that a basic string can contain without escapes.
+func multilineEscapeFreePrefixLen(text string) int {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
 			return i

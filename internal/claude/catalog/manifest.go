@@ -49,7 +49,7 @@ func (m pluginManifests) textOf(key string) string {
 func (m pluginManifests) valuesOf(key string) (values []json.RawMessage) {
 	for _, manifest := range []plainjson.Object{m.own, m.entry} {
 		if value := manifest.Get(key); plainjson.TypeOf(value) == "array" {
-			values = append(values, plainjson.DecodeOrZero[[]json.RawMessage](value)...)
+			values = append(values, plainjson.DecodeIgnoringErrors[[]json.RawMessage](value)...)
 		} else if value != nil {
 			values = append(values, value)
 		}

@@ -253,7 +253,7 @@ func (l *loader) reportMissingPath(name, component string) {
 // readCommandsInManifest reads the commands that a manifest defines by name: first those with a file, then those with a text.
 func (l *loader) readCommandsInManifest(commands plainjson.Object) {
 	for i, c := range commands {
-		given := plainjson.DecodeOrZero[struct {
+		given := plainjson.DecodeIgnoringErrors[struct {
 			Source, Content, Description, ArgumentHint string
 		}](c.Value)
 		doc, file := parseDocument([]byte(given.Content)), path.Clean(given.Source)
@@ -303,8 +303,8 @@ func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 		}
 		all = append(plainjson.Object{}, all...)
 		for _, m := range object {
-			if lists := plainjson.DecodeOrZero[[]json.RawMessage](all.Get(m.Key)); key == "hooks" && lists != nil {
-				m.Value = json.RawMessage(plainjson.MarshalString(append(lists, plainjson.DecodeOrZero[[]json.RawMessage](m.Value)...)))
+			if lists := plainjson.DecodeIgnoringErrors[[]json.RawMessage](all.Get(m.Key)); key == "hooks" && lists != nil {
+				m.Value = json.RawMessage(plainjson.MarshalString(append(lists, plainjson.DecodeIgnoringErrors[[]json.RawMessage](m.Value)...)))
 			}
 			all = all.Set(m.Key, m.Value)
 		}

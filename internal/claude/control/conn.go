@@ -53,7 +53,7 @@ func (p *Conn) CurrentSessionState() string {
 	switch {
 	case len(p.requestsToHost.pendingPermissions()) > 0:
 		return "requires_action"
-	case p.hasRunningTurnOrFirstPrompt():
+	case p.hasTurnOrWaitingFirstPrompt():
 		return "running"
 	}
 	return "idle"

@@ -18,7 +18,7 @@ type ResponseError struct{ Text string }
 func (e *ResponseError) Error() string { return e.Text }
 
 // RefusalError is an error response with a code. Model is the model that stays in use; an empty Model is omitted.
-type RefusalError struct{ Code, Text, Model string }
+type RefusalError struct{ Code, Text, ModelInUse string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
@@ -66,7 +66,7 @@ type errorBody struct {
 func errorResponse(id json.RawMessage, err error) responseFrame {
 	f := errorBody{Subtype: "error", RequestID: id, Error: err.Error()}
 	if refusal, ok := errors.AsType[*RefusalError](err); ok {
-		f.Code, f.Model = refusal.Code, refusal.Model
+		f.Code, f.Model = refusal.Code, refusal.ModelInUse
 	}
 	return responseFrame{"control_response", f}
 }

@@ -33,7 +33,7 @@ func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[str
 }
 
 func (g *hostMCPServers) answerFromStoredHandshake(serverName string, message json.RawMessage) (storedAnswer json.RawMessage, isAnswered bool) {
-	in := plainjson.DecodeOrZero[struct {
+	in := plainjson.DecodeIgnoringErrors[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}](message)

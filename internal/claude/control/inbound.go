@@ -65,7 +65,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		}
 		p.enqueueIfNew(in)
 	case "assistant":
-		host := plainjson.DecodeOrZero[protocol.HostAssistantMessage](line)
+		host := plainjson.DecodeIgnoringErrors[protocol.HostAssistantMessage](line)
 		p.addAssistantMessage(host)
 		if host.UUID != "" {
 			p.out.writeEventsOutsideTurn(protocol.CommandLifecycle(host.UUID, "completed"))
@@ -119,7 +119,7 @@ func (p *Conn) passRequestToSession(ctx context.Context, f incomingFrame) {
 }
 
 func decodeRequest(f incomingFrame) Request {
-	keys := plainjson.DecodeOrZero[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
+	keys := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
 	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request, IsBehindPrompt: f.isBehindPrompt}
 }
 
@@ -164,15 +164,15 @@ type interruptResult struct {
 // about to run. It withdraws the requests to the host and writes the response; only then does the turn write its
 // remaining events (spec: cli-contract 4.4).
 func (p *Conn) handleInterruptRequest(f incomingFrame) {
-	in := plainjson.DecodeOrZero[struct {
+	in := plainjson.DecodeIgnoringErrors[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
 	defer p.out.lines.delayTurnOutputUntilRelease()()
 	p.session.StopBackgroundAgents()
 	p.interruptTurnOrNextPrompt(in.CancelQueued, func(still, gone []*queuedPrompt) {
-		answer := interruptResult{StillQueued: uuidPerPrompt(still)}
+		answer := interruptResult{StillQueued: promptUUIDs(still)}
 		if in.CancelQueued {
-			answer.Cancelled = uuidPerPrompt(gone)
+			answer.Cancelled = promptUUIDs(gone)
 		}
 		p.writeResponse(f.RequestID, Answer{Payload: answer}, nil)
 	})

@@ -119,10 +119,10 @@ func (p *Conn) SendToServer(ctx context.Context, server string, message json.Raw
 	if err != nil {
 		return nil, err
 	}
-	answer := plainjson.DecodeOrZero[struct {
+	answer := plainjson.DecodeIgnoringErrors[struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}](raw).Response
-	if plainjson.DecodeOrZero[struct{ ID json.RawMessage }](message).ID == nil {
+	if plainjson.DecodeIgnoringErrors[struct{ ID json.RawMessage }](message).ID == nil {
 		return nil, nil
 	}
 	if answer == nil {
@@ -147,7 +147,7 @@ type elicitation struct {
 func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	ask := elicitation{Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: q.Mode, Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID}
 	raw, err := p.requestsToHost.sendAndAwaitAnswer(ctx, ask, requestKindElicitation)
-	a := plainjson.DecodeOrZero[struct {
+	a := plainjson.DecodeIgnoringErrors[struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}](raw)

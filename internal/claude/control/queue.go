@@ -147,8 +147,8 @@ func (q *promptQueue) removeAllExceptInterrupted() []*queuedPrompt {
 	return q.takeAll(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart })
 }
 
-// uuidPerPrompt returns the uuids of the prompts that have one; never nil.
-func uuidPerPrompt(prompts []*queuedPrompt) []string {
+// promptUUIDs returns the uuids of the prompts that have one; never nil.
+func promptUUIDs(prompts []*queuedPrompt) []string {
 	ids := []string{}
 	for _, in := range prompts {
 		if in.message.UUID != "" {
@@ -175,7 +175,7 @@ type userFrame struct {
 // parsePromptFrame converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
 // and the frame is ignored. Any other key with a value of the wrong type counts as missing.
 func parsePromptFrame(line []byte) (prompt *queuedPrompt, err error) {
-	f := plainjson.DecodeOrZero[userFrame](line) // the line is valid JSON; keys with values of the wrong type stay zero
+	f := plainjson.DecodeIgnoringErrors[userFrame](line) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"
 	if f.Message != nil && f.Message.Role != nil && (json.Unmarshal(f.Message.Role, &role) != nil || role == nil) {
 		role = "null"

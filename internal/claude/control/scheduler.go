@@ -267,7 +267,7 @@ func (d *promptScheduler) IsClosedForNewPrompts() bool {
 	return !d.input.stdinOpen || d.input.ended
 }
 
-func (d *promptScheduler) hasRunningTurnOrFirstPrompt() bool {
+func (d *promptScheduler) hasTurnOrWaitingFirstPrompt() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.prompt != nil || d.firstPrompt != nil

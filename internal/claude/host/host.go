@@ -87,7 +87,7 @@ func (h *ControlServer) Serve(ctx context.Context) error {
 	if err == nil {
 		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResults(h.session))
 	}
-	h.session.WaitServersSettledWithHost()
+	h.session.WaitUntilServersSettled()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
 		return process.Verbatimf("%s", bad.Text)
 	}

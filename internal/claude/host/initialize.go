@@ -16,7 +16,7 @@ import (
 // Initialize answers the initialize request.
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
-	in := plainjson.DecodeOrZero[InitializeOptions](g.Body)
+	in := plainjson.DecodeIgnoringErrors[InitializeOptions](g.Body)
 	in.RepeatedOrLate = g.RepeatedOrLate
 	if text, is := plainjson.StringValue(sent.keys["systemPrompt"]); is {
 		in.SystemPrompt = []string{text}
@@ -99,8 +99,8 @@ func readServerHandshakes(in controlRequest, serverNames []string, isConnected f
 		if whole && !sent {
 			continue
 		}
-		one := plainjson.DecodeOrZero[control.Handshake](entry)
-		hello := plainjson.DecodeOrZero[struct {
+		one := plainjson.DecodeIgnoringErrors[control.Handshake](entry)
+		hello := plainjson.DecodeIgnoringErrors[struct {
 			Version *string `json:"protocolVersion"`
 		}](one.InitializeResult)
 		switch {

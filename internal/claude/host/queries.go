@@ -47,7 +47,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "reload_plugins":
 		return h.answerReloadPlugins(), true
 	case "get_plan":
-		_, plan := h.session.PlanFile()
+		_, plan := h.session.PlanModeFile()
 		return answerWithKey{"exists", plan != ""}, true
 	case "get_status":
 		return answerWithKey{"sections", sessionStatusSections(h.session)}, true

@@ -135,7 +135,7 @@ type controlRequest struct {
 }
 
 func readRequest(r control.Request) controlRequest {
-	return controlRequest{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
+	return controlRequest{r, plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
 func (r controlRequest) requiredStringKey(key string) (string, error) {

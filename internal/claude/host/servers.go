@@ -117,7 +117,7 @@ func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) se
 	out.ServerInfo, out.Tools = new(st.Info), []serverTool{}
 	for _, t := range st.Tools {
 		tool := serverTool{Name: t.RawName}
-		hints := plainjson.DecodeOrZero[struct {
+		hints := plainjson.DecodeIgnoringErrors[struct {
 			ReadOnly    bool `json:"readOnlyHint"`
 			Destructive bool `json:"destructiveHint"`
 			OpenWorld   bool `json:"openWorldHint"`

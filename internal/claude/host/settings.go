@@ -53,7 +53,7 @@ func (h *hostedSession) reloadSettings() error {
 
 // ApplySettings implements settingsUpdater. If keys have invalid values, it returns these keys and applies nothing.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKeys []string) {
-	if invalidKeys = settings.InvalidKeys(in); len(invalidKeys) > 0 {
+	if invalidKeys = settings.KeysWithInvalidValue(in); len(invalidKeys) > 0 {
 		return invalidKeys
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringOrEmpty(raw)) {
@@ -89,7 +89,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 }
 
 func stringOrEmpty(raw json.RawMessage) string {
-	return plainjson.DecodeOrZero[string](raw) // a value that is not a string results in ""
+	return plainjson.DecodeIgnoringErrors[string](raw) // a value that is not a string results in ""
 }
 
 func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSON json.RawMessage) {
@@ -104,7 +104,7 @@ func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSO
 // WriteOutputStyleAndEffort writes settings to the user's or the project's file. A changed output style applies at once.
 func (h *hostedSession) WriteOutputStyleAndEffort(source string, valuesByName map[string]string) error {
 	path := h.session.Plan().Settings.Options.FileToWrite(settings.Source(source))
-	if !h.session.Plan().Settings.HasSource(strings.TrimSuffix(source, "Settings")) || h.session.Plan().State == "" {
+	if !h.session.Plan().Settings.IsSourceEnabled(strings.TrimSuffix(source, "Settings")) || h.session.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := plainjson.ReadFileOrEmpty(path)
@@ -344,10 +344,10 @@ func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (con
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
 		var ok bool
 		if name, ok = plainjson.StringValue(raw); !ok {
-			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
+			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), ModelInUse: r.identity.Model()}
 		}
 		if code, text := modelNameError(name); code != "" {
-			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.identity.Model()}
+			return control.Answer{}, &control.RefusalError{Code: code, Text: text, ModelInUse: r.identity.Model()}
 		}
 	}
 	before := r.identity.Model()

@@ -21,8 +21,8 @@ import (
 // AllDisabled reports whether all customizations of the user are disabled, among them hooks. It does not consider settings.
 func (c Customization) AllDisabled() bool { return c.Bare || c.SafeMode }
 
-// loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
-func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
+// loadCustomizationsAndAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
+func (r *planResolver) loadCustomizationsAndAgent() error {
 	f := r.flags
 	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, InstructionFileOptions: r.instructionFileOptions()}
 	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
@@ -37,10 +37,10 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		r.plan.Customization.Setup = "maintenance"
 	}
 	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: FileTreeBelowDir, Guide: !strings.HasPrefix(r.plan.Entrypoint, "sdk-")}
-	if r.plan.Settings.HasSource("user") && !f.Bare {
+	if r.plan.Settings.IsSourceEnabled("user") && !f.Bare {
 		o.UserDir = r.plan.State
 	}
-	if r.plan.Settings.HasSource("project") && !f.Bare {
+	if r.plan.Settings.IsSourceEnabled("project") && !f.Bare {
 		o.AddedDirs = r.addDirFlagPaths()
 		o.ProjectDirs, o.MainWorktreeDir = dotClaudeDirsUpToRepositoryOrHome(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), r.plan.Home)
 	}
@@ -59,7 +59,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 		declared := r.plan.Settings.DeclaredMarketplaces(settings.Options{GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, ReadFile: os.ReadFile})
 		catalog.SaveNewMarketplaces(o.Marketplaces, declared, r.plan.Clock.Now())
 	}
-	return r.applySessionAgent()
+	return r.applyPromptFlagsAndAgent()
 }
 
 // dotClaudeDirsUpToRepositoryOrHome returns the .claude directories of dir and its parents, the nearest one first (observed with 2.1.330).
@@ -81,11 +81,11 @@ func dotClaudeDirsUpToRepositoryOrHome(dir, home string) (dirs []string, main st
 // FileTreeBelowDir returns the files below dir. Agents, commands and plugins are read through it.
 func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// applySessionAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
-func (r *planResolver) applySessionAgent() error {
+// applyPromptFlagsAndAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
+func (r *planResolver) applyPromptFlagsAndAgent() error {
 	r.plan.Prompt = SystemPromptAndSchema{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
-	r.plan.Tools.Requested, r.plan.Tools.Restricted, r.plan.Tools.OfAgent, r.plan.Tools.Hidden = r.flags.Tools, r.flags.WasGiven("tools"), false, nil
+	r.plan.Tools.Requested, r.plan.Tools.Restricted, r.plan.Tools.OfAgent, r.plan.Tools.AgentDisallowed = r.flags.Tools, r.flags.WasGiven("tools"), false, nil
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
 		r.plan.Customization.Agent = r.plan.Settings.Agent
 	}
@@ -106,7 +106,7 @@ func (r *planResolver) applySessionAgent() error {
 	if r.plan.Model.Requested == "" && a.Model != "inherit" {
 		r.plan.Model.Requested = a.Model
 	}
-	r.plan.Tools.Hidden = toolNamesOfRules(a.Disallowed)
+	r.plan.Tools.AgentDisallowed = toolNamesOfRules(a.Disallowed)
 	if a.Tools == nil || slices.Contains(a.Tools, "*") {
 		return nil
 	}
@@ -118,15 +118,15 @@ func (r *planResolver) applySessionAgent() error {
 	return nil
 }
 
-// WithHostAgents adds the agents of a host to the catalog and returns the plan for the session's agent, which may be one of them. If one
+// AddHostAgents adds the agents of a host to the catalog and returns the plan for the session's agent, which may be one of them. If one
 // is invalid, it adds none.
-func (p *Plan) WithHostAgents(raw json.RawMessage) (Plan, error) {
+func (p *Plan) AddHostAgents(raw json.RawMessage) (Plan, error) {
 	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
 		return *p, errors.New("agents: " + problems[0])
 	}
 	plan := *p
 	r := planResolver{sys: p.resolver.sys, flags: p.resolver.flags, plan: &plan}
-	err := errors.Join(p.Catalog.DefineAgents(raw, "flagSettings"), r.applySessionAgent())
+	err := errors.Join(p.Catalog.DefineAgents(raw, "flagSettings"), r.applyPromptFlagsAndAgent())
 	plan.Model = initialModel(r.sys, r.flags, &plan)
 	return plan, err
 }
@@ -144,8 +144,8 @@ func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions 
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil
 	}
-	o := catalog.InstructionFileOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}
-	if r.plan.Settings.HasSource("user") {
+	o := catalog.InstructionFileOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.IsSourceEnabled("project"), Local: r.plan.Settings.IsSourceEnabled("local")}
+	if r.plan.Settings.IsSourceEnabled("user") {
 		o.UserDir = r.plan.State
 	}
 	_, disabled := r.plan.Settings.EnabledPlugins()

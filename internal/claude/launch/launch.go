@@ -30,7 +30,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r.plan.resolver = r
 	steps := []func(*planResolver) error{
 		(*planResolver).resolveOutput, (*planResolver).resolveDirectoriesAndProcess, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).rejectAndBackUpInvalidConfig, (*planResolver).readSettingsAndApplyEnvironment, (*planResolver).refuseOrWarnWithoutSandboxPrograms,
-		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolsLimitsAndRecords,
+		(*planResolver).loadCustomizationsAndAgent, (*planResolver).resolveServers, (*planResolver).resolveModelAndFailure, (*planResolver).resolvePermissionAndPrintNotices, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolsLimitsAndRecords,
 	}
 	if f == nil {
 		r.flags, r.plan.Scenario.Scenario = &flags.Flags{}, &scenarios.Scenario{}
@@ -94,7 +94,7 @@ func initialThinking(sys *process.System, f *flags.Flags) claudecode.Thinking {
 
 func (r *planResolver) resolvePermissionAndPrintNotices() (err error) {
 	if r.plan.Permission, err = initialPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
-		fmt.Fprint(r.sys.Stderr, noticesAboutIneffectiveRulesAndSettings(r.flags, r.plan), r.plan.Model.Notice)
+		fmt.Fprint(r.sys.Stderr, ineffectiveSettingNotices(r.flags, r.plan), r.plan.Model.Notice)
 	}
 	return err
 }

@@ -185,16 +185,16 @@ type Limits struct {
 
 // Tools specifies which built-in tools the session has.
 type Tools struct {
-	Requested    []string // --tools, or the tools of the session's agent
-	OfAgent      bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
-	Restricted   bool     // only the tools in Requested are available, or none if Requested is empty
-	Allowed      []string // --allowedTools; optional tools in this list become available
-	Disallowed   []string // --disallowedTools
-	Hidden       []string // tools that the session's agent must not use
-	NoTasks      bool     // the session has TodoWrite instead of the task list
-	NoSearch     bool     // the model receives the definitions of all tools
-	SearchFrom   float64  // percentage of the context window from which the definitions of deferred tools are left out; 0 means always
-	NoBackground bool     // true if commands and agents do not run in the background
+	Requested       []string // --tools, or the tools of the session's agent
+	OfAgent         bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
+	Restricted      bool     // only the tools in Requested are available, or none if Requested is empty
+	Allowed         []string // --allowedTools; optional tools in this list become available
+	Disallowed      []string // --disallowedTools
+	AgentDisallowed []string // tools that the session's agent must not use
+	NoTasks         bool     // the session has TodoWrite instead of the task list
+	NoSearch        bool     // the model receives the definitions of all tools
+	SearchFrom      float64  // percentage of the context window from which the definitions of deferred tools are left out; 0 means always
+	NoBackground    bool     // true if commands and agents do not run in the background
 }
 
 // Permission has the rules and modes at the start, and the prompter.
@@ -250,9 +250,9 @@ type planResolver struct {
 	plan  *Plan
 }
 
-// PlanFile returns the file of the plan that the model writes in plan mode. It is "" if the name is empty, or if the session is
+// PlanModeFile returns the file of the plan that the model writes in plan mode. It is "" if the name is empty, or if the session is
 // not saved.
-func (p *Plan) PlanFile(name string) string {
+func (p *Plan) PlanModeFile(name string) string {
 	if p.Transcript.NoPersist || name == "" {
 		return ""
 	}

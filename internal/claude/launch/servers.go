@@ -73,7 +73,7 @@ func (r *planResolver) serverScopes() []mcp.Scope {
 	if err != nil {
 		r.plan.warn("MCP servers of user and local scope are ignored: " + err.Error())
 	}
-	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
+	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.IsSourceEnabled(s.Source) })
 }
 
 func (s *Servers) moveSDKServersFromConfigsToInHost() {

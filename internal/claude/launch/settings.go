@@ -24,8 +24,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// HasSource reports whether --setting-sources includes source, which is user, project or local.
-func (s Settings) HasSource(source string) bool {
+// IsSourceEnabled reports whether --setting-sources includes source, which is user, project or local.
+func (s Settings) IsSourceEnabled(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
 
@@ -355,9 +355,9 @@ func (p Permission) DirectoryPaths() []string {
 	return list
 }
 
-// noticesAboutIneffectiveRulesAndSettings returns notices about ineffective rules and settings. A run with text output prints
+// ineffectiveSettingNotices returns notices about ineffective rules and settings. A run with text output prints
 // them on stderr.
-func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
+func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {

@@ -99,7 +99,7 @@ func JSON(w io.Writer, events Events) error {
 	if last == nil {
 		return err
 	}
-	line, encodeErr := protocol.Marshal(withoutKeysShownOnlyInStreamJSON(last))
+	line, encodeErr := protocol.Marshal(withoutStreamJSONOnlyKeys(last))
 	if encodeErr != nil {
 		return encodeErr
 	}
@@ -122,7 +122,7 @@ func JSONVerbose(w io.Writer, events Events) error {
 			continue
 		}
 		if r, ok := ev.(*protocol.Result); ok {
-			ev = withoutKeysShownOnlyInStreamJSON(r)
+			ev = withoutStreamJSONOnlyKeys(r)
 		}
 		element, err := protocol.Marshal(ev)
 		if err != nil {
@@ -153,8 +153,8 @@ func lastResult(events Events) (*protocol.Result, error) {
 	return last, nil
 }
 
-// withoutKeysShownOnlyInStreamJSON drops the keys that only stream-json shows (spec: cli-observed 2).
-func withoutKeysShownOnlyInStreamJSON(result *protocol.Result) *protocol.Result {
+// withoutStreamJSONOnlyKeys drops the keys that only stream-json shows (spec: cli-observed 2).
+func withoutStreamJSONOnlyKeys(result *protocol.Result) *protocol.Result {
 	short := *result
 	short.ModelUsageSince = nil
 	return &short

@@ -77,9 +77,9 @@ func (b *backgroundTasksAndAgents) TaskListDir() string {
 	return filepath.Join(cmp.Or(b.plan.State, b.taskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
 }
 
-// PlanFile returns the path of the plan file, whose name it creates if necessary.
+// PlanModeFile returns the path of the plan file, whose name it creates if necessary.
 func (b *backgroundTasksAndAgents) PlanFile() string {
-	return b.plan.PlanFile(b.records.transcript.CreatePlanName(""))
+	return b.plan.PlanModeFile(b.records.transcript.CreatePlanName(""))
 }
 
 func (b *backgroundTasksAndAgents) close() {

@@ -22,7 +22,7 @@ func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.To
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
-		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop}
+		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, ToolIsMissing: missing}
 	case call.Name == "Edit", call.Name == "Write", call.Name == "NotebookEdit":
 		return simulator.CallFirstEffect{}
 	case refused != nil:

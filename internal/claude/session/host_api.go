@@ -56,10 +56,10 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the file checkpoints; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the path of the plan-mode file and its content. path is empty if the session
+// PlanModeFile returns the path of the plan-mode file and its content. path is empty if the session
 // does not save plans, or has no name for a plan yet; plan is empty if no plan has been written.
-func (s *Session) PlanFile() (path, plan string) {
-	path = s.plan.PlanFile(s.records.transcript.PlanName())
+func (s *Session) PlanModeFile() (path, plan string) {
+	path = s.plan.PlanModeFile(s.records.transcript.PlanName())
 	if text, err := os.ReadFile(path); path != "" && err == nil {
 		plan = string(text)
 	}
@@ -68,7 +68,7 @@ func (s *Session) PlanFile() (path, plan string) {
 
 // ShownPlanPath returns the path of the plan-mode file, with ~ for the home directory.
 func ShownPlanPath(s *Session) string {
-	path, _ := s.PlanFile()
+	path, _ := s.PlanModeFile()
 	return homeShortened(path, s.plan.Home)
 }
 
@@ -88,9 +88,9 @@ func (s *Session) WaitUntilTurnMayStart(ctx context.Context) error {
 	return s.servers.settleAndConnectHostServers(ctx)
 }
 
-// WaitServersSettledWithHost waits until each server has connected or failed, or until the context of Start
+// WaitUntilServersSettled waits until each server has connected or failed, or until the context of Start
 // is cancelled. It is only for sessions with a host: without one, it never returns.
-func (s *Session) WaitServersSettledWithHost() { <-s.servers.lateServers.settled }
+func (s *Session) WaitUntilServersSettled() { <-s.servers.lateServers.settled }
 
 // BackgroundState reports whether background work is running or needs a turn, and whether another turn will certainly follow.
 func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
@@ -148,7 +148,7 @@ func (s *Session) ConfigureBeforeFirstTurn(c HostConfiguration) error {
 
 // DefineAgentsBeforeFirstTurn adds the agents of a host. If the session's agent is one of them, its prompt, model and tools apply.
 func DefineAgentsBeforeFirstTurn(s *Session, agents json.RawMessage) error {
-	plan, err := s.plan.WithHostAgents(agents)
+	plan, err := s.plan.AddHostAgents(agents)
 	if err != nil || plan.Customization.Agent == "" {
 		return err
 	}
@@ -262,8 +262,8 @@ type CommandRecord struct {
 	TextForModel  string // the next request contains this text; empty means none
 }
 
-// RecordTerminalCommandInTranscript adds a command to the transcript.
-func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
+// RecordTerminalCommand adds a command to the transcript.
+func RecordTerminalCommand(s *Session, c CommandRecord) {
 	call, _ := slash.Parse(c.Line)
 	content := protocol.Content{Text: slash.Output(c.Output)}
 	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}

@@ -76,7 +76,7 @@ func (v *toolInventory) offeredBuiltinTools(hasResources bool) []string {
 func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	o := v.builtinListingOptions(hasResources)
 	all := builtinToolsInInitOrder(o)
-	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
+	o.Disallowed = slices.Concat(o.Disallowed, v.plan.AgentDisallowed)
 	return slices.DeleteFunc(builtinToolsInInitOrder(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
@@ -143,7 +143,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 		return false
 	}
 	isListed := v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
-	return isListed && !slices.ContainsFunc(v.denied, same) && !slices.ContainsFunc(v.plan.Hidden, same)
+	return isListed && !slices.ContainsFunc(v.denied, same) && !slices.ContainsFunc(v.plan.AgentDisallowed, same)
 }
 
 // isMCPToolDenied reports whether a deny rule removes an MCP tool.

@@ -259,7 +259,7 @@ type permissionUpdateFiles struct {
 func (f permissionUpdateFiles) Save(updates []protocol.PermissionUpdate) {
 	for _, u := range updates {
 		path := f.plan.Settings.Options.FileToWrite(settings.Source(u.Destination))
-		if f.plan.State == "" || path == "" || !f.plan.Settings.HasSource(strings.TrimSuffix(u.Destination, "Settings")) {
+		if f.plan.State == "" || path == "" || !f.plan.Settings.IsSourceEnabled(strings.TrimSuffix(u.Destination, "Settings")) {
 			continue
 		}
 		rules := make([]string, 0, len(u.Rules))

@@ -108,7 +108,7 @@ func (r *recorder) openJournalAndDebugLog(plan launch.Plan) error {
 	return err
 }
 
-func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
+func (r *recorder) recordOutsideTranscript(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.WarnOnStderr(ev.Text)
@@ -400,7 +400,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {
 	return list
 }
 
-// recordEvent reports an event to telemetry. It first reports the hooks that ran since its last call.
+// recordOutsideTranscript reports an event to telemetry. It first reports the hooks that ran since its last call.
 func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return

@@ -385,7 +385,7 @@ func (s *Session) recordAndYieldEvents(events Events) Events {
 				return
 			}
 			if err == nil {
-				s.records.recordEvent(s.servers.callContext, ev)
+				s.records.recordOutsideTranscript(s.servers.callContext, ev)
 				s.records.telemetry.recordEvent(ev, s.tools.Mode())
 			}
 			for _, frame := range takeMirrorAndAsyncHookFrames(s) {
@@ -407,7 +407,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.tools.builtin.Close()
 	s.tools.worktreeAgents.closeToolsOfAllAgents()
 	for _, notice := range s.conversation.simulator.RunEndHooksAndClose(ctx, "") {
-		s.records.recordEvent(ctx, notice)
+		s.records.recordOutsideTranscript(ctx, notice)
 	}
 	s.servers.close(ctx)
 	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}

@@ -98,7 +98,7 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 		afterHookOutput = append(afterHookOutput, strings.Join(texts, "\n\n"))
 	}
 	if s.tools.policy.Mode() == protocol.ModePlan && !s.plan.Transcript.NoPersist {
-		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanFile(s.records.transcript.CreatePlanName(prompt)))
+		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanModeFile(s.records.transcript.CreatePlanName(prompt)))
 	}
 	return beforeHookOutput, afterHookOutput
 }

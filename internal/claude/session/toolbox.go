@@ -455,7 +455,7 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructionsOfAgent(agent)
 	}
-	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).TakeChangedFiles(agent))
+	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).TakeFilesChangedAfterWrite(agent))
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent

@@ -106,10 +106,8 @@ func firstPlaceOfEdit(in shownToolInput) (rows []string, places int) {
 	return hunkRows(hunks), places
 }
 
-const contextLines = 3 // around changed lines
-
-// omittedLinesRow separates the hunks of [hunkRows].
-const omittedLinesRow = "..."
+// contextLines is the number of lines around a change. omittedLinesRow separates the hunks of [hunkRows].
+const contextLines, omittedLinesRow = 3, "..."
 
 func hunkRows(hunks []textdiff.Hunk) []string {
 	var rows []string

@@ -85,7 +85,7 @@ func (c *callView) shownCommand(maxLines int) string {
 func (v *eventView) beginCall(use protocol.ToolUse) []transcriptEntry {
 	c := &callView{use: use, input: parseShownToolInput(use.InputForHooksAndHosts())}
 	v.runningCalls = append(v.runningCalls, c)
-	planFile, _ := v.player.session.PlanFile()
+	planFile, _ := v.player.session.PlanModeFile()
 	at := transcriptEntry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
@@ -311,7 +311,7 @@ func (v *eventView) showResultOfDialogCall(c *callView, result protocol.ToolResu
 	failed := result.IsError != nil && *result.IsError
 	var title string
 	var rows []string
-	switch _, plan := v.player.session.PlanFile(); {
+	switch _, plan := v.player.session.PlanModeFile(); {
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.refusalShown = true
 		title := "Rejected Claude's plan:"

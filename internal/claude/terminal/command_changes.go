@@ -25,10 +25,9 @@ type fileChange struct {
 
 func fileChangeTitle(f fileChange, shownPath string, rows []string) string {
 	title := "Updated " + shownPath
-	switch {
-	case f.Created:
+	if f.Created {
 		title = "Created " + shownPath
-	case f.Deleted:
+	} else if f.Deleted {
 		title = "Deleted " + shownPath
 	}
 	added, removed := countAddedAndRemovedRows(rows)
@@ -45,9 +44,8 @@ func (v *eventView) namesOfMoreFiles(d *commandChanges, count int) string {
 	const maxNames = 3
 	rows := []string{fmt.Sprintf("… +%d files changed", count)}
 	for _, path := range d.ChangedFiles {
-		isShown := slices.ContainsFunc(d.Files, func(f fileChange) bool { return f.Path == path })
 		switch {
-		case isShown:
+		case slices.ContainsFunc(d.Files, func(f fileChange) bool { return f.Path == path }):
 		case len(rows) > maxNames:
 			return strings.Join(append(rows, fmt.Sprintf("+%d more", count-maxNames)), "\n")
 		default:

@@ -227,7 +227,7 @@ func (t *Terminal) showAndRecordCommand(c session.CommandRecord) {
 		shown = regexp.MustCompile(`^ |\x1b\[[0-9;]*m`).ReplaceAllString(c.Output, "")
 	}
 	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(shown))
-	session.RecordTerminalCommandInTranscript(t.player.session, c)
+	session.RecordTerminalCommand(t.player.session, c)
 	t.player.prompts.pushSentWhileIdle()
 }
 

@@ -158,7 +158,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	description := cmp.Or(in.Description, "Run shell command")
 	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
 	d.kind, d.head = "bash", []string{" Bash command", " " + description}
-	d.body, d.wrapBody, d.question = rowsQuotedIfLong(in.Command), true, []string{" Do you want to proceed?"}
+	d.body, d.wrapBody, d.question = rowsWithBarIfLong(in.Command), true, []string{" Do you want to proceed?"}
 	grants := []permissionOption{}
 	if always := bashAlwaysAllowOption(r, in.Command, a.cwd); always.label != "" {
 		grants = append(grants, always)
@@ -170,9 +170,9 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	}
 	switch {
 	case r.DecisionReasonType == "other" || r.DecisionReasonType == "safetyCheck":
-		d.reason = rowsQuotedIfLong(reason)
+		d.reason = rowsWithBarIfLong(reason)
 	case r.DecisionReasonType == "subcommandResults" && hasNonFileCommandSuggestion(r.Suggestions):
-		d.reason = rowsQuotedIfLong("This command requires approval")
+		d.reason = rowsWithBarIfLong("This command requires approval")
 	}
 	switch {
 	case r.Safety == protocol.SafetyNeedsApprovalOfEachCall:
@@ -184,7 +184,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	return append(grants, permissionOption{a.screen.labels.findLabelOrPrefixWithRest("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), allowAndSetModeAnswer(protocol.ModeAuto)})
 }
 
-func rowsQuotedIfLong(text string) []string {
+func rowsWithBarIfLong(text string) []string {
 	const longText = 80 // length in characters
 	mark := " "
 	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
@@ -317,7 +317,7 @@ func toolInputRows(raw json.RawMessage) []string {
 // newPlanApprovalDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
 func (a *prompter) newPlanApprovalDialog(q *pendingPermissionRequest) *dialog {
 	d := &dialog{state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
-	_, plan := a.player.session.PlanFile()
+	_, plan := a.player.session.PlanModeFile()
 	if plan == "" {
 		return a.fillExitPlanModeDialogWithoutPlan(q, d)
 	}

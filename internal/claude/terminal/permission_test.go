@@ -65,7 +65,7 @@ func TestBashDialog(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("word ", 20)
-	got := wrapKeepingQuoteMarks(rowsQuotedIfLong("echo "+long+"> f"), 80)
+	got := wrapKeepingQuoteMarks(rowsWithBarIfLong("echo "+long+"> f"), 80)
 	if diff := cmp.Diff([]string{" │ echo" + strings.Repeat(" word", 14), " │ word word word word word word > f"}, got); diff != "" {
 		t.Errorf("a long command (-want +got):\n%s", diff)
 	}

@@ -50,7 +50,7 @@ func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 }
 
 func (p *turnPlayer) playPrompts(ctx context.Context) {
-	defer p.session.WaitServersSettledWithHost()
+	defer p.session.WaitUntilServersSettled()
 	for ctx.Err() == nil {
 		session.WriteDelayedTranscriptChanges(p.session)
 		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {

@@ -98,7 +98,7 @@ func (s *startupQuestions) showAutoModeNotice() {
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get(key)) == "true" {
 		return
 	}
-	s.console.noticeRows = slices.DeleteFunc(s.console.screen.labels.pages.findPage("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
+	s.console.noticeRows = slices.DeleteFunc(s.console.screen.labels.pages.findPageOrEmpty("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
 	if len(s.console.noticeRows) == 0 {
 		s.console.noticeRows = []string{bar + " Auto mode is now Claude Code's default permission mode."}
 	}
@@ -175,7 +175,7 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 		return nil
 	}
 	tail := s.apiKey[max(0, len(s.apiKey)-shown):]
-	known := plainjson.DecodeOrZero[struct{ Approved, Rejected []string }](s.globalConfig.Get("customApiKeyResponses")) // a missing list is empty
+	known := plainjson.DecodeIgnoringErrors[struct{ Approved, Rejected []string }](s.globalConfig.Get("customApiKeyResponses")) // a missing list is empty
 	if slices.Contains(known.Approved, tail) || slices.Contains(known.Rejected, tail) {
 		return nil
 	}
@@ -297,7 +297,7 @@ func addMissingNamesToArray(o plainjson.Object, key string, names []string) plai
 	if len(names) == 0 {
 		return o
 	}
-	known := plainjson.DecodeOrZero[[]string](o.Get(key)) // a missing list is empty
+	known := plainjson.DecodeIgnoringErrors[[]string](o.Get(key)) // a missing list is empty
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			known = append(known, name)

@@ -112,7 +112,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	}
 	err := c.bufferKeysUntil(ctx, c.lastAnswerAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
-		err = t.handleInputAndMessages(ctx)
+		err = t.runEventLoop(ctx)
 	}
 	end()
 	group.Wait()
@@ -136,7 +136,7 @@ type inputDelayedByEchoFault struct{ data []byte }
 
 var errUserExit = errors.New("the user ended the session")
 
-func (t *Terminal) handleInputAndMessages(ctx context.Context) error {
+func (t *Terminal) runEventLoop(ctx context.Context) error {
 	c := t.console
 	for {
 		if err := t.drawScreen(); err != nil {

@@ -327,7 +327,7 @@ func answerPreToolUseHook(ctx context.Context, debugger hookGate, in hookInput) 
 		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
 	case debug.ActionSkip:
 		// A hook cannot return a result: the agent receives it as the reason why the tool did not run.
-		specific.PermissionDecisionReason = debug.ReplacedResultAsText(d.Result)
+		specific.PermissionDecisionReason = debug.ReplacedResultStringOrJSON(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
 		return output, nil

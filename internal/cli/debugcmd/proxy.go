@@ -223,7 +223,7 @@ func (p *mcpProxy) handleCall(ctx context.Context, call *pendingCall, request pr
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encodeResponse(request.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultAsText(d.Result)}))
+		answer = encodeResponse(request.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultStringOrJSON(d.Result)}))
 	} else {
 		answer = p.runCallAsDecided(ctx, call, request, requestLine, d)
 	}

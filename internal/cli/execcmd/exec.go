@@ -178,7 +178,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Inside && len(words) > 1 {
 		enter := runner.ExecGuarded
 		if c.OwnNetwork {
-			enter = runner.ExecGuardedInOwnNetworkNamespace
+			enter = runner.ExecGuardedInOwnNetwork
 		}
 		if err := enter(words, s.Environ); err != nil {
 			return true, err
@@ -367,7 +367,7 @@ type Verify struct {
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
 	if c.Sweep != "" {
-		runner.KillLeftovers(c.Sweep, &in)
+		runner.KillLeftoverClaudesAndServers(c.Sweep, &in)
 	}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
 		return err

@@ -178,7 +178,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
 	}
-	transport := cmp.Or(plainjson.DecodeOrZero[string](entry.Get("type")), "stdio") // entryDefect has checked it
+	transport := cmp.Or(plainjson.DecodeIgnoringErrors[string](entry.Get("type")), "stdio") // entryDefect has checked it
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
 	return nil
 }
@@ -186,7 +186,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 // entryDefect explains, in the words of the real CLI, why a JSON text cannot be the entry of a server; empty means that it can.
 func entryDefect(entry object, parseError error) string {
 	has := func(key string) bool { return entry.Get(key) != nil }
-	kind := plainjson.DecodeOrZero[string](entry.Get("type"))
+	kind := plainjson.DecodeIgnoringErrors[string](entry.Get("type"))
 	switch {
 	case parseError != nil:
 		return "not a JSON object. Check its quotes, commas and braces."
@@ -225,7 +225,7 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	if !withSecret {
 		return validateAndSaveEntry(o, scope, name, entry)
 	}
-	secret, err := o.readClientSecretFromEnvOrTerminal()
+	secret, err := o.readClientSecret()
 	if err != nil {
 		return err
 	}

@@ -316,7 +316,7 @@ func (o *Options) printMembers(title, separator string, members json.RawMessage)
 	fmt.Fprintf(o.Stdout, "  %s:\n", title)
 	list, _ := plainjson.Parse(members) // was read before
 	for _, m := range list {
-		fmt.Fprintln(o.Stdout, strings.TrimSuffix("    "+m.Key+separator+withoutDefaultsOfVariables(plainjson.DecodeOrZero[string](m.Value)), " "))
+		fmt.Fprintln(o.Stdout, strings.TrimSuffix("    "+m.Key+separator+withoutDefaultsOfVariables(plainjson.DecodeIgnoringErrors[string](m.Value)), " "))
 	}
 }
 

@@ -188,7 +188,7 @@ func hasAuthorizationHeader(s mcp.ServerConfig) bool {
 	return false
 }
 
-func (o *Options) readClientSecretFromEnvOrTerminal() (string, error) {
+func (o *Options) readClientSecret() (string, error) {
 	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
 		return secret, nil
 	}

@@ -52,7 +52,7 @@ func (c *command) pluginsInstalledForThisProject() ([]pluginListEntry, error) {
 	}
 	list := []pluginListEntry{}
 	for _, f := range objectAt(file, "plugins") {
-		for _, e := range plainjson.DecodeOrZero[[]installation](f.Value) {
+		for _, e := range plainjson.DecodeIgnoringErrors[[]installation](f.Value) {
 			if c.isForCurrentProject(e) {
 				list = append(list, c.listEntry(f.Key, e))
 			}
@@ -167,7 +167,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 		added.Project = c.CWD
 	}
 	plugins := objectAt(file, "plugins")
-	all := plainjson.DecodeOrZero[[]installation](plugins.Get(id))
+	all := plainjson.DecodeIgnoringErrors[[]installation](plugins.Get(id))
 	plugins = plugins.Set(id, encodeValue(append(all, added)))
 	if err := c.writeObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (c *command) removeInstallationsAndMarkOrphan(id string, selects func(insta
 		return err
 	}
 	plugins := objectAt(file, "plugins")
-	all := plainjson.DecodeOrZero[[]installation](plugins.Get(id))
+	all := plainjson.DecodeIgnoringErrors[[]installation](plugins.Get(id))
 	left := slices.DeleteFunc(slices.Clone(all), selects)
 	if plugins = plugins.Set(id, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Delete(id)

@@ -53,12 +53,12 @@ func pluginCommands() []subcommand {
 	return []subcommand{
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
 		{"validate", "--json; --strict", "path", (*command).validate},
-		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).install)},
+		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).install)},
 		{"details", "--json", "name", (*command).rejectDetails},
-		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScope(".", (*command).uninstall)},
-		{"enable", scopeFlag, "plugin", withScope("", func(c *command, name string) error { return c.enableOrDisable(name, "enable") })},
-		{"disable", scopeFlag, "plugin", withScope("", func(c *command, name string) error { return c.enableOrDisable(name, "disable") })},
-		{"update", scopeFlag, "plugin", withScope(", managed", (*command).reportUpToDate)},
+		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).uninstall)},
+		{"enable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "enable") })},
+		{"disable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "disable") })},
+		{"update", scopeFlag, "plugin", withScopeCheck(", managed", (*command).reportUpToDate)},
 	}
 }
 
@@ -124,9 +124,9 @@ func (c *command) printUsageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// withScope returns a command that first checks --scope. suffix ends the list of scopes in the error. With the suffix ", managed", the
+// withScopeCheck returns a command that first checks --scope. suffix ends the list of scopes in the error. With the suffix ", managed", the
 // scope managed is also valid.
-func withScope(suffix string, run func(c *command, operand string) error) func(c *command, operand string) error {
+func withScopeCheck(suffix string, run func(c *command, operand string) error) func(c *command, operand string) error {
 	return func(c *command, operand string) error {
 		if c.scope != "" && !slices.Contains(scopes(), c.scope) && (suffix != ", managed" || c.scope != "managed") {
 			return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))

@@ -71,7 +71,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return newExitError(exitBadInput, err)
 	}
-	keys, err := c.keysOfBooksToCapture(program.Version)
+	keys, err := c.bookIDsToCapture(program.Version)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	return all, nil
 }
 
-func (c *Capture) keysOfBooksToCapture(version string) ([]book.BookID, error) {
+func (c *Capture) bookIDsToCapture(version string) ([]book.BookID, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
 		renderers = []string{book.RendererFullscreen, book.RendererInline}

@@ -42,7 +42,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callAndBreakpointPages{hub: c.hub}
 	b.templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTimeWithoutPause,
+		"arguments": formatCallArguments, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatRunTimeWithoutPause,
 		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isInputOfClaudelessCaller,
 	}).Parse(browsePageTemplates))
 	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
@@ -63,8 +63,8 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	return mux
 }
 
-// olderClientCallData returns the values of a call by a client of the older debugger; empty for other calls.
-func olderClientCallData(v debug.CallValues) *CallData {
+// olderClientCallDataOrEmpty returns the values of a call by a client of the older debugger; empty for other calls.
+func olderClientCallDataOrEmpty(v debug.CallValues) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d
 	}
@@ -81,7 +81,7 @@ func displayedArgumentsByName(callValues debug.CallValues) (argumentsObject json
 	if in, ok := callValues.(debug.ClaudelessCallInput); ok {
 		return in.JSON
 	}
-	return olderClientCallData(callValues).PrettyKwargs
+	return olderClientCallDataOrEmpty(callValues).PrettyKwargs
 }
 
 func (b *callAndBreakpointPages) serve(f func(*callAndBreakpointPages, *http.Request) (pageData, error)) http.HandlerFunc {
@@ -188,10 +188,10 @@ func oneLineJSON(raw json.RawMessage) string {
 	return truncateText(string(raw), maxBytesOfValueOnOneLine)
 }
 
-// formatCallArgumentsInParentheses formats the arguments of a call in parentheses, as in a program. Arguments of Python clients
+// formatCallArguments formats the arguments of a call in parentheses, as in a program. Arguments of Python clients
 // are shown as Python's repr writes them, others as JSON.
-func formatCallArgumentsInParentheses(d debug.CallData) string {
-	show, v := oneLineJSON, olderClientCallData(d.Values)
+func formatCallArguments(d debug.CallData) string {
+	show, v := oneLineJSON, olderClientCallDataOrEmpty(d.Values)
 	if v.Preferred == "dill" {
 		show = oneLineTextOrJSON
 	}
@@ -227,8 +227,8 @@ func formatRunTimeWithoutPause(r debug.Record) string {
 
 func describeCallerProcess(d debug.CallData) string {
 	switch {
-	case d.PID == 0 && olderClientCallData(d.Values).PageURL != "":
-		return "JS " + olderClientCallData(d.Values).PageURL
+	case d.PID == 0 && olderClientCallDataOrEmpty(d.Values).PageURL != "":
+		return "JS " + olderClientCallDataOrEmpty(d.Values).PageURL
 	case d.PID != 0 && d.SessionID != "":
 		return fmt.Sprintf("%d, session %s", d.PID, d.SessionID)
 	case d.PID != 0:
@@ -253,7 +253,7 @@ func (b *callAndBreakpointPages) pageOfRequestedCall(r *http.Request) (callPageD
 			return b.pauseStackPage(p), nil
 		}
 	}
-	for _, d := range b.hub.Running() {
+	for _, d := range b.hub.RunningUnpaused() {
 		if d.CallID == id {
 			return b.recordPage(debug.Record{CallData: d, CallEnding: debug.CallEnding{Status: "running"}}), nil
 		}

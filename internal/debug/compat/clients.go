@@ -235,7 +235,7 @@ func Routes() []Route {
 			return Fields{"errors": append([]json.RawMessage{}, c.comErrors...)}, nil
 		}},
 		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
-			if q := c.NextEvalRequest(r.ID); q != nil {
+			if q := c.TakeEvalRequest(r.ID); q != nil {
 				return q, nil
 			}
 			return Fields{"eval_id": nil}, nil
@@ -252,7 +252,7 @@ func (c *Clients) recordCommunicationError(_ context.Context, r Request) (any, e
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
 	c.mu.Lock()
-	c.comErrors = append(c.comErrors, debug.ValueOrMarkerIfTooLargeForRecord(r.Body, ""))
+	c.comErrors = append(c.comErrors, debug.ValueOrTruncationMarker(r.Body, ""))
 	if n := len(c.comErrors) - maxComErrors; n > 0 {
 		c.comErrors = slices.Clone(c.comErrors[n:])
 	}

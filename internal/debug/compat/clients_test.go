@@ -141,7 +141,7 @@ func TestRelayTimeout(t *testing.T) {
 		if took := time.Since(began); took != 35*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if q := c.NextEvalRequest(b.PauseID); q != nil {
+		if q := c.TakeEvalRequest(b.PauseID); q != nil {
 			t.Errorf("still asked: %+v", q)
 		}
 	})

@@ -91,15 +91,15 @@ func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallValues) {
 	}
 	s := *d
 	s.Args, s.PrettyArgs, s.Kwargs = make([]Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]Item, len(d.Kwargs))
-	s.PrettyKwargs = debug.ValueOrMarkerIfTooLargeForRecord(d.PrettyKwargs, "")
+	s.PrettyKwargs = debug.ValueOrTruncationMarker(d.PrettyKwargs, "")
 	if d.Target != nil {
 		it := bare(*d.Target)
-		s.Target, s.PrettyTarget = &it, debug.ValueOrMarkerIfTooLargeForRecord(d.PrettyTarget, it.CID)
+		s.Target, s.PrettyTarget = &it, debug.ValueOrTruncationMarker(d.PrettyTarget, it.CID)
 	}
 	for i, it := range d.Args {
 		s.Args[i] = bare(it)
 		if i < len(s.PrettyArgs) {
-			s.PrettyArgs[i] = debug.ValueOrMarkerIfTooLargeForRecord(s.PrettyArgs[i], it.CID)
+			s.PrettyArgs[i] = debug.ValueOrTruncationMarker(s.PrettyArgs[i], it.CID)
 		}
 	}
 	for name, it := range d.Kwargs {

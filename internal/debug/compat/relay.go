@@ -87,8 +87,8 @@ func (l *pendingEvalRelay) removeRequestLocked(r *pendingEval) {
 	}
 }
 
-// NextEvalRequest returns the next expression for a client to evaluate at its pause; nil means none.
-func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
+// TakeEvalRequest returns the next expression for a client to evaluate at its pause; nil means none.
+func (c *Clients) TakeEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()

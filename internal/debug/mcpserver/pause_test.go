@@ -233,13 +233,13 @@ func TestOlderClient(t *testing.T) {
 	}
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
 	expect(t, ask1(" ", ""), `{"error":"missing_expression"}`) // S66: before the client is asked
-	if q := older.NextEvalRequest(begun.PauseID); q != nil {
+	if q := older.TakeEvalRequest(begun.PauseID); q != nil {
 		t.Errorf("the client is asked %+v", q)
 	}
 	answers := make(chan kindObject, 2)
 	question := func() *compat.EvalRequest {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			if q := older.NextEvalRequest(begun.PauseID); q != nil {
+			if q := older.TakeEvalRequest(begun.PauseID); q != nil {
 				return q
 			}
 		}

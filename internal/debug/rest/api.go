@@ -45,7 +45,7 @@ const (
 	codeTooLarge                  = "payload_too_large"
 )
 
-type jsonFields = compat.Fields
+type jsonFieldMap = compat.Fields
 
 // decodeBody decodes a request's body. An empty body leaves v unchanged.
 func decodeBody(r *http.Request, v any) error {
@@ -88,7 +88,7 @@ func clientErrorFromJSONError(err error) error {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the type %s, which is not allowed", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: jsonFields{"parameter": wrong.Field}}
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the type %s, which is not allowed", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: jsonFieldMap{"parameter": wrong.Field}}
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (a *restAPI) handleListExternalServers(*http.Request) (any, error) {
 	for _, c := range a.External.Servers() {
 		out[c.Name] = c
 	}
-	return jsonFields{"clients": out}, nil
+	return jsonFieldMap{"clients": out}, nil
 }
 
 // handleConnectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
@@ -195,7 +195,7 @@ func (a *restAPI) handleReconnectServer(r *http.Request) (any, error) {
 
 func (a *restAPI) handleListExternalTools(r *http.Request) (any, error) {
 	tools, err := a.External.Tools(r.URL.Query().Get("server"))
-	return jsonFields{"tools": tools}, err
+	return jsonFieldMap{"tools": tools}, err
 }
 
 type toolCallRequest struct {
@@ -208,18 +208,18 @@ func (a *restAPI) handleCallExternalTool(r *http.Request, in toolCallRequest) (a
 		return nil, debug.MissingParameter("tool")
 	}
 	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
-		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: jsonFields{"parameter": "arguments"}}
+		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: jsonFieldMap{"parameter": "arguments"}}
 	}
 	if string(in.Arguments) == "null" {
 		in.Arguments = nil
 	}
 	result, err := a.External.CallAndRecord(r.Context(), in.Tool, in.Arguments)
-	return jsonFields{"result": result}, err
+	return jsonFieldMap{"result": result}, err
 }
 
 func (a *restAPI) handleListExternalResources(r *http.Request) (any, error) {
 	resources, err := a.External.Resources(r.URL.Query().Get("server"))
-	return jsonFields{"resources": resources}, err
+	return jsonFieldMap{"resources": resources}, err
 }
 
 func (a *restAPI) handleReadExternalResource(r *http.Request, in struct{ Server, URI string }) (any, error) {

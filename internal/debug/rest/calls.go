@@ -24,7 +24,7 @@ func callRoutes() []apiRoute {
 		{method: "POST", path: "/api/call/start", isForOlderClients: true, summary: "Report a call that is about to run", answer: (*restAPI).handleCallStart},
 		{method: "GET", path: "/api/poll/{id}", isForOlderClients: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*restAPI).handlePollDecision},
 		{method: "DELETE", path: "/api/poll/{id}", isForOlderClients: true, summary: "Abandon a paused call", answer: func(a *restAPI, r *http.Request) (any, error) {
-			a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
+			a.Hub.AbandonPause(r.PathValue("id"))
 			return compat.StatusOKFields(), nil
 		}},
 		{method: "POST", path: "/api/call/complete", isForOlderClients: true, summary: "Report the outcome of a call", answer: (*restAPI).handleCallComplete},
@@ -60,9 +60,9 @@ func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
 		out["call_id"] = begun.CallID
 		return out, nil
 	case begun.Decision.Action == debug.ActionRunOtherTool:
-		return jsonFields{"call_id": begun.CallID, "action": "replace", "function_name": begun.Decision.Tool}, nil
+		return jsonFieldMap{"call_id": begun.CallID, "action": "replace", "function_name": begun.Decision.Tool}, nil
 	}
-	return jsonFields{"call_id": begun.CallID, "action": "continue"}, nil
+	return jsonFieldMap{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
 func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
@@ -96,8 +96,8 @@ func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
 	return a.Hub.Start(r.Context(), c)
 }
 
-func pollAnswer(pauseID string) jsonFields {
-	return jsonFields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
+func pollAnswer(pauseID string) jsonFieldMap {
+	return jsonFieldMap{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
 }
 
 // handlePollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
@@ -114,9 +114,9 @@ func (a *restAPI) handlePollDecision(r *http.Request) (any, error) {
 	case err != nil && r.URL.Query().Has("wait"):
 		return nil, err
 	case err != nil || !decided:
-		return jsonFields{"status": "waiting"}, nil
+		return jsonFieldMap{"status": "waiting"}, nil
 	}
-	return jsonFields{"status": "ready", "action": d.Encoded}, nil
+	return jsonFieldMap{"status": "ready", "action": d.Encoded}, nil
 }
 
 // waitTimeOfQuery parses ?wait=, a duration or a number of seconds.

@@ -88,7 +88,7 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 		if err != nil {
 			return err
 		}
-		in := jsonFields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
+		in := jsonFieldMap{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
 		if err := c.sendRequestOnce(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
 			return fmt.Errorf("registering %s: %w", t.Name, err)
 		}

@@ -27,11 +27,11 @@ func controlRoutes() []apiRoute {
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).handleBreakpointHistory},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).handleListFunctions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *restAPI, _ *http.Request) (any, error) {
-			return jsonFields{"behavior": a.Hub.BreakpointSet.DefaultBehavior()}, nil
+			return jsonFieldMap{"behavior": a.Hub.BreakpointSet.DefaultBehavior()}, nil
 		}},
 		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: handlerWithDecodedBody((*restAPI).handleSetDefaultBehavior)},
 		{method: "GET", path: "/api/paused", isForOlderClients: true, summary: "List paused calls", answer: func(a *restAPI, _ *http.Request) (any, error) {
-			return jsonFields{"paused": a.Hub.Paused()}, nil
+			return jsonFieldMap{"paused": a.Hub.Paused()}, nil
 		}},
 		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*restAPI).handleResumePause},
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*restAPI).handleListCallRecords},
@@ -109,7 +109,7 @@ func intOfQuery(r *http.Request, key string) (n *int, err error) {
 	}
 	value, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: jsonFields{key: text}}
+		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: jsonFieldMap{key: text}}
 	}
 	return &value, nil
 }
@@ -126,12 +126,12 @@ func (a *restAPI) handleBreakpointHistory(r *http.Request) (any, error) {
 		}
 	}
 	name := r.PathValue("name")
-	return jsonFields{"function_name": name, "history": a.Hub.Records.BreakpointHistory(name, n)}, nil
+	return jsonFieldMap{"function_name": name, "history": a.Hub.Records.BreakpointHistory(name, n)}, nil
 }
 
 func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
 	names, signatures, metadata := a.Hub.FunctionNamesSignaturesAndMetadata()
-	return jsonFields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
+	return jsonFieldMap{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
 func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
@@ -231,7 +231,7 @@ func (a *restAPI) handleStartEvaluationSession(_ *http.Request, in evaluationSes
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
 	}
-	return jsonFields{"session_id": id}, err
+	return jsonFieldMap{"session_id": id}, err
 }
 
 func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
@@ -258,7 +258,7 @@ func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
 			out = append(out, s)
 		}
 	}
-	return jsonFields{"sessions": out}, nil
+	return jsonFieldMap{"sessions": out}, nil
 }
 
 func parseTimestamp(text string, fallback float64) (float64, error) {
@@ -277,7 +277,7 @@ func parseTimestamp(text string, fallback float64) (float64, error) {
 
 func (a *restAPI) handleGetSession(r *http.Request) (any, error) {
 	s, err := a.Hub.Session(r.PathValue("id"))
-	return jsonFields{"session": s}, err
+	return jsonFieldMap{"session": s}, err
 }
 
 type evaluationRequest struct {

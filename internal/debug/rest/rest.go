@@ -45,7 +45,7 @@ func Handler(o Options) http.Handler {
 func (a *restAPI) handlerOfRoute(rt apiRoute) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rt.isForOlderClients {
-			allowOrigin(w, r)
+			allowAnyOrigin(w, r)
 		} else if !localhttp.HasNoForeignOrigin(r) {
 			localhttp.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
 			return
@@ -66,13 +66,13 @@ func (a *restAPI) handlerOfRoute(rt apiRoute) http.HandlerFunc {
 
 // answerPreflight tells the browser that a page of another origin may call a route; forbidden origins were already refused.
 func answerPreflight(w http.ResponseWriter, r *http.Request) {
-	allowOrigin(w, r)
+	allowAnyOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
 	w.Header().Set("Access-Control-Allow-Headers", "Content-Type, Authorization")
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func allowOrigin(w http.ResponseWriter, r *http.Request) {
+func allowAnyOrigin(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 		w.Header().Add("Vary", "Origin")
@@ -90,53 +90,53 @@ func writeNotFoundOrMethodNotAllowed(w http.ResponseWriter, r *http.Request, mux
 		}
 	}
 	if allowed == nil {
-		writeJSON(w, http.StatusNotFound, jsonFields{"error": "not_found", "path": r.URL.Path})
+		writeJSON(w, http.StatusNotFound, jsonFieldMap{"error": "not_found", "path": r.URL.Path})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	writeJSON(w, http.StatusMethodNotAllowed, jsonFields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
+	writeJSON(w, http.StatusMethodNotAllowed, jsonFieldMap{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
 }
 
 var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-func openAPIDocument(table []apiRoute) jsonFields {
-	paths := map[string]jsonFields{}
+func openAPIDocument(table []apiRoute) jsonFieldMap {
+	paths := map[string]jsonFieldMap{}
 	for _, r := range table {
 		name := strings.Trim(strings.NewReplacer("/api/", "", "{", "", "}", "", "-", "_", "/", "_").Replace(r.path), "_")
-		operation := jsonFields{
+		operation := jsonFieldMap{
 			"summary":     r.summary,
 			"operationId": strings.ToLower(r.method) + "_" + name,
-			"responses": jsonFields{
-				"200":     jsonFields{"description": "OK"},
-				"default": jsonFields{"description": "Refused", "content": jsonContent(jsonFields{"$ref": "#/components/schemas/Error"})},
+			"responses": jsonFieldMap{
+				"200":     jsonFieldMap{"description": "OK"},
+				"default": jsonFieldMap{"description": "Refused", "content": jsonContent(jsonFieldMap{"$ref": "#/components/schemas/Error"})},
 			},
 		}
-		var parameters []jsonFields
+		var parameters []jsonFieldMap
 		for _, m := range pathParameter().FindAllStringSubmatch(r.path, -1) {
-			parameters = append(parameters, jsonFields{"name": m[1], "in": "path", "required": true, "schema": jsonFields{"type": "string"}})
+			parameters = append(parameters, jsonFieldMap{"name": m[1], "in": "path", "required": true, "schema": jsonFieldMap{"type": "string"}})
 		}
 		if parameters != nil {
 			operation["parameters"] = parameters
 		}
 		if r.method == "POST" {
-			operation["requestBody"] = jsonFields{"content": jsonContent(jsonFields{"type": "object"})}
+			operation["requestBody"] = jsonFieldMap{"content": jsonContent(jsonFieldMap{"type": "object"})}
 		}
 		if paths[r.path] == nil {
-			paths[r.path] = jsonFields{}
+			paths[r.path] = jsonFieldMap{}
 		}
 		paths[r.path][strings.ToLower(r.method)] = operation
 	}
-	return jsonFields{
+	return jsonFieldMap{
 		"openapi": "3.1.0",
-		"info":    jsonFields{"title": "claudeless debug", "version": "1", "description": "Breakpoints on tool calls."},
+		"info":    jsonFieldMap{"title": "claudeless debug", "version": "1", "description": "Breakpoints on tool calls."},
 		"paths":   paths,
-		"components": jsonFields{"schemas": jsonFields{"Error": jsonFields{
+		"components": jsonFieldMap{"schemas": jsonFieldMap{"Error": jsonFieldMap{
 			"type": "object", "required": []string{"error"},
-			"properties": jsonFields{"error": jsonFields{"type": "string"}, "message": jsonFields{"type": "string"}},
+			"properties": jsonFieldMap{"error": jsonFieldMap{"type": "string"}, "message": jsonFieldMap{"type": "string"}},
 		}}},
 	}
 }
 
-func jsonContent(schema jsonFields) jsonFields {
-	return jsonFields{"application/json": jsonFields{"schema": schema}}
+func jsonContent(schema jsonFieldMap) jsonFieldMap {
+	return jsonFieldMap{"application/json": jsonFieldMap{"schema": schema}}
 }

@@ -27,9 +27,9 @@ func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// ExecInOwnNetworkWithSyscallWatch is like ExecWithSyscallWatch, but for a process that was started in its own network
+// ExecWatchedInOwnNetwork is like ExecWithSyscallWatch, but for a process that was started in its own network
 // namespace. It also brings up loopback, and sends the parent the sockets that it has opened in the namespace.
-func ExecInOwnNetworkWithSyscallWatch(linkFD int, path string, argv, env []string) error {
+func ExecWatchedInOwnNetwork(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
@@ -272,9 +272,9 @@ func installSyscallFilter(watchConnections bool) (int, error) {
 	return fd, nil
 }
 
-// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs. Watching may still
+// HasSyscallWatchPrivilege reports whether this process may watch the system calls of a command without setting no_new_privs. Watching may still
 // fail, because an outer run may watch them already.
-func CanWatchSyscalls() bool {
+func HasSyscallWatchPrivilege() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

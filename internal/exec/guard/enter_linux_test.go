@@ -53,7 +53,7 @@ func enterRole(args []string) error {
 		var err error
 		switch name {
 		case "network":
-			enter = ExecInOwnNetworkWithSyscallWatch
+			enter = ExecWatchedInOwnNetwork
 		case "link":
 			link, err = strconv.Atoi(value)
 		case "as":
@@ -102,7 +102,7 @@ func doSteps(steps []string) error {
 			set := [2]unix.CapUserData{{Effective: caps, Permitted: caps, Inheritable: caps}}
 			err = unix.Capset(&head, &set[0])
 		case "watch":
-			fmt.Println("can watch:", CanWatchSyscalls(), "has no network:", HasOnlyLoopbackInterfaces())
+			fmt.Println("can watch:", HasSyscallWatchPrivilege(), "has no network:", HasOnlyLoopbackInterfaces())
 		case "execveat": // DIR,NAME
 			err = execveat(value)
 		default:
@@ -344,7 +344,7 @@ func openFiles(t *testing.T) int {
 // needsWatch skips a test on systems where a watch needs more rights.
 func needsWatch(t *testing.T) {
 	t.Helper()
-	if !CanWatchSyscalls() {
+	if !HasSyscallWatchPrivilege() {
 		t.Skip("this program may not watch system calls")
 	}
 }

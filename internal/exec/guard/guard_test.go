@@ -160,7 +160,7 @@ func TestProxy(t *testing.T) {
 	var asked []string
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked = append(asked, q.Header.Get("Proxy-Authorization"))
-		(&Proxy{Log: &BreachLog{}}).ServeHTTP(w, q)
+		(&VendorBlockingProxy{Log: &BreachLog{}}).ServeHTTP(w, q)
 	}))
 	defer second.Close()
 	upstream, ok := ParseUpstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
@@ -188,7 +188,7 @@ func TestProxy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l BreachLog
-			server := httptest.NewServer(&Proxy{Log: &l, Upstream: tt.upstream, RefusesAll: tt.closed})
+			server := httptest.NewServer(&VendorBlockingProxy{Log: &l, Upstream: tt.upstream, RefusesAll: tt.closed})
 			defer server.Close()
 			status, rest := askProxy(t, server.URL, tt.host)
 			if !strings.HasPrefix(status, tt.status) || rest != tt.rest {
@@ -207,7 +207,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the caller's proxy was told %q", asked)
 	}
 	plain := httptest.NewRecorder()
-	(&Proxy{Log: &BreachLog{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	(&VendorBlockingProxy{Log: &BreachLog{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if plain.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
@@ -245,7 +245,7 @@ func TestProxyWithoutPeer(t *testing.T) {
 		q := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
 		q.Host, q.RemoteAddr = tt.host, "192.0.2.1:x"
 		w := httptest.NewRecorder()
-		(&Proxy{Log: &l, RefusesAll: tt.refuses}).ServeHTTP(w, q)
+		(&VendorBlockingProxy{Log: &l, RefusesAll: tt.refuses}).ServeHTTP(w, q)
 		if diff := cmp.Diff(tt.want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.host, diff)
 		}
@@ -261,7 +261,7 @@ func TestProxyEnds(t *testing.T) {
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	proxy := httptest.NewUnstartedServer(&Proxy{Log: &BreachLog{}})
+	proxy := httptest.NewUnstartedServer(&VendorBlockingProxy{Log: &BreachLog{}})
 	proxy.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	proxy.Start()
 	defer proxy.Close()

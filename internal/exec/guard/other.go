@@ -25,16 +25,16 @@ func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUn
 // ExecWithSyscallWatch always fails with [ErrStrictUnsupported].
 func ExecWithSyscallWatch(int, string, []string, []string) error { return ErrStrictUnsupported }
 
-// ExecInOwnNetworkWithSyscallWatch always fails with [ErrStrictUnsupported].
-func ExecInOwnNetworkWithSyscallWatch(int, string, []string, []string) error {
+// ExecWatchedInOwnNetwork always fails with [ErrStrictUnsupported].
+func ExecWatchedInOwnNetwork(int, string, []string, []string) error {
 	return ErrStrictUnsupported
 }
 
 // StartWatching always fails with [ErrStrictUnsupported].
 func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
 
-// CanWatchSyscalls returns false on this system.
-func CanWatchSyscalls() bool { return false }
+// HasSyscallWatchPrivilege returns false on this system.
+func HasSyscallWatchPrivilege() bool { return false }
 
 // HasOnlyLoopbackInterfaces returns false on this system.
 func HasOnlyLoopbackInterfaces() bool { return false }

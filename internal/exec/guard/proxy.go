@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Proxy is the HTTPS_PROXY of a run. It forwards connections, but blocks and records those to vendors of models.
-type Proxy struct {
+// VendorBlockingProxy is the HTTPS_PROXY of a run. It forwards connections, but blocks and records those to vendors of models.
+type VendorBlockingProxy struct {
 	Log *BreachLog // records connections to a vendor; required
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream   *url.URL
@@ -23,7 +23,7 @@ type Proxy struct {
 	OwnFiles   ClaudelessFiles // do not count as a real claude when a blocked connection is recorded
 }
 
-// ParseUpstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
+// ParseUpstream parses the value of HTTPS_PROXY; ok is false if [VendorBlockingProxy] cannot use that proxy.
 func ParseUpstream(value string) (u *url.URL, isNoneOrHTTP bool) {
 	if value == "" {
 		return nil, true
@@ -42,7 +42,7 @@ func ParseUpstream(value string) (u *url.URL, isNoneOrHTTP bool) {
 }
 
 // ServeHTTP implements only the CONNECT method.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (p *VendorBlockingProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if q.Method != http.MethodConnect {
 		http.Error(w, "claudeless: this proxy is for https only", http.StatusMethodNotAllowed)
 		return
@@ -102,7 +102,7 @@ func closeIgnoringError(conn net.Conn) { _ = conn.Close() }
 
 const proxyDialTimeout = 30 * time.Second
 
-func (p *Proxy) dialDirectlyOrThroughUpstream(ctx context.Context, hostPort string) (net.Conn, error) {
+func (p *VendorBlockingProxy) dialDirectlyOrThroughUpstream(ctx context.Context, hostPort string) (net.Conn, error) {
 	d := net.Dialer{Timeout: proxyDialTimeout}
 	if p.Upstream == nil {
 		return d.DialContext(ctx, "tcp", hostPort)
@@ -117,7 +117,7 @@ func (p *Proxy) dialDirectlyOrThroughUpstream(ctx context.Context, hostPort stri
 	return conn, nil
 }
 
-func (p *Proxy) requestUpstreamTunnel(upstreamConn net.Conn, hostPort string) error {
+func (p *VendorBlockingProxy) requestUpstreamTunnel(upstreamConn net.Conn, hostPort string) error {
 	head := "CONNECT " + hostPort + " HTTP/1.1\r\nHost: " + hostPort + "\r\n"
 	if u := p.Upstream.User; u != nil {
 		password, _ := u.Password()

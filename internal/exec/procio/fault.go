@@ -114,9 +114,9 @@ func (s *faultState) activeFaultEffects() (effectsOrNil *FaultEffects) {
 	return &s.fault.Effects
 }
 
-// endDelaysUnlessFaultIgnoresSignal ends all delays shortly after a signal (waitAfterSignalBeforeEndingFaultDelays). If the fault
+// endDelaysUnlessIgnored ends all delays shortly after a signal (waitAfterSignalBeforeEndingFaultDelays). If the fault
 // suppresses the signal, it does nothing and returns false.
-func (s *faultState) endDelaysUnlessFaultIgnoresSignal(sig os.Signal) (isPassedOn bool) {
+func (s *faultState) endDelaysUnlessIgnored(sig os.Signal) (isPassedOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Effects.IgnoreSIGTERM {
@@ -329,5 +329,5 @@ func secondsToDuration(s float64) time.Duration { return time.Duration(s * float
 
 // isResultMessageLine reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
 func isResultMessageLine(line []byte) bool {
-	return bytes.Contains(line, []byte(`"type":"result"`)) && plainjson.DecodeOrZero[struct{ Type string }](line).Type == "result"
+	return bytes.Contains(line, []byte(`"type":"result"`)) && plainjson.DecodeIgnoringErrors[struct{ Type string }](line).Type == "result"
 }

@@ -98,7 +98,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 func (e *Wrapper) examineReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
-		e.recordControlResponse(line)
+		e.checkControlResponse(line)
 	case bytes.Contains(line, []byte(`"initialize"`)):
 		e.recordLateInitializeWithHooks(line)
 	case bytes.Contains(line, []byte(`"user"`)):
@@ -108,7 +108,7 @@ func (e *Wrapper) examineReceived(line []byte) {
 	}
 }
 
-func (e *Wrapper) recordControlResponse(hostLine []byte) {
+func (e *Wrapper) checkControlResponse(hostLine []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -260,7 +260,7 @@ func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...o
 		line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
 		e.mu.Unlock()
 		e.writeToJournal(line)
-		if e.fault.endDelaysUnlessFaultIgnoresSignal(sig) {
+		if e.fault.endDelaysUnlessIgnored(sig) {
 			recipient <- sig
 		}
 	}, signals...)

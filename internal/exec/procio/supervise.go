@@ -207,7 +207,7 @@ func RealClaudeCommandLine(s *process.System) (argv []string, faultToApply strin
 func DescribeStart(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
-	line.Parent, line.SuggestedCommand = processName(line.PPID), SubcommandMisspelledByFirstArgument(s, commands)
+	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestedSubcommand(s, commands)
 	if len(s.Args) > 1 && slices.Contains(claudecode.Subcommands(), s.Args[1]) {
 		line.Subcommand = s.Args[1]
 	}
@@ -242,9 +242,9 @@ func UnknownClaudelessVariables(environ []string) (unknownWithSuggestions []stri
 	return unknownWithSuggestions
 }
 
-// SubcommandMisspelledByFirstArgument returns the subcommand that the first argument probably misspells. It returns an empty
+// SuggestedSubcommand returns the subcommand that the first argument probably misspells. It returns an empty
 // text if the argument resembles no subcommand and is therefore a prompt.
-func SubcommandMisspelledByFirstArgument(s *process.System, subcommands []string) string {
+func SuggestedSubcommand(s *process.System, subcommands []string) string {
 	own := s.Args
 	if end := slices.Index(own, "--"); end >= 0 {
 		own = own[:end] // the rest belongs to the command that exec runs
@@ -362,7 +362,7 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 		return 0, err
 	}
 	inner := e.System()
-	exit := forwardSignalsAndStopGroup(a, inner)
+	exit := forwardSignalsThenKillGroup(a, inner)
 	if exit.Signal != "" && inner.Lifetime != nil {
 		if err := inner.Lifetime.Kill(syscall.Signal(exit.Code - 128)); err != nil {
 			return exit.Code, err
@@ -375,8 +375,8 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 	return e.ApplyFaultAndRecordExit(exit.Code, refusal), nil
 }
 
-// forwardSignalsAndStopGroup forwards signals to the child until it exits, and then kills the rest of its process group.
-func forwardSignalsAndStopGroup(a *proc.Attached, s *process.System) (childExit proc.Exit) {
+// forwardSignalsThenKillGroup forwards signals to the child until it exits, and then kills the rest of its process group.
+func forwardSignalsThenKillGroup(a *proc.Attached, s *process.System) (childExit proc.Exit) {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
 			a.SignalGroup(sig)
@@ -408,7 +408,7 @@ func runChildWithFault(ctx context.Context, s *process.System, e *Wrapper, argv 
 		defer close(copied)
 		_ = copyJSONLineByLine(inner.Stdout, from) // the reader does not read the rest
 	}()
-	exit := forwardSignalsAndStopGroup(a, inner)
+	exit := forwardSignalsThenKillGroup(a, inner)
 	<-copied
 	return e.ApplyFaultAndRecordExit(exit.Code, ""), nil
 }

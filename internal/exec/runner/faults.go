@@ -218,9 +218,9 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills claude processes and MCP servers left over from a run, and adds a finding for each to `in`. runID is the
+// KillLeftoverClaudesAndServers kills claude processes and MCP servers left over from a run, and adds a finding for each to `in`. runID is the
 // value of CLAUDELESS_RUN in their environment. A process that exits within half a second is neither killed nor reported.
-func KillLeftovers(runID string, in *verdict.Input) {
+func KillLeftoverClaudesAndServers(runID string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + runID
 	var left []leftoverProcess

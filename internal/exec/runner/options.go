@@ -62,8 +62,8 @@ type apiService struct {
 	url         string
 	proxy       string // empty means no proxy
 	handler     http.Handler
-	vendorProxy *guard.Proxy // nil means no proxy
-	capture     *os.File     // journal that the API appends to; nil means that no scenario is served
+	vendorProxy *guard.VendorBlockingProxy // nil means no proxy
+	capture     *os.File                   // journal that the API appends to; nil means that no scenario is served
 	log         guard.BreachLog
 
 	cancel context.CancelFunc // nil means not serving
@@ -90,7 +90,7 @@ func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, 
 	})
 	upstream, ok := guard.ParseUpstream(cmp.Or(o.System.Getenv("HTTPS_PROXY"), o.System.Getenv("https_proxy")))
 	if watched && (ok || o.Guard == guard.LevelStrict) {
-		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
+		a.vendorProxy = &guard.VendorBlockingProxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
 	}
 	return a, nil
 }
@@ -139,12 +139,12 @@ func (a *apiService) listenAndServe(ctx context.Context) error {
 		}
 		a.proxy = "http://" + trap.Addr().String()
 	}
-	a.serveInBackground(ctx, ln, trap)
+	a.startServingUntilClose(ctx, ln, trap)
 	return nil
 }
 
-// serveInBackground answers requests until close is called. If proxyListener is nil, no proxy is served.
-func (a *apiService) serveInBackground(ctx context.Context, ln, proxyListener net.Listener) {
+// startServingUntilClose answers requests until close is called. If proxyListener is nil, no proxy is served.
+func (a *apiService) startServingUntilClose(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
 		a.addErrorReturnedByClose(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))

@@ -118,7 +118,7 @@ func (r *preparedRun) createConfigAndShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return writePackageManagerShimsProtectingClaude(r.shimDir(), r.System.Getenv("PATH"))
+	return ignoreClaudeInstallsViaShims(r.shimDir(), r.System.Getenv("PATH"))
 }
 
 func (r *preparedRun) claudelessFiles() guard.ClaudelessFiles {
@@ -298,9 +298,9 @@ func ExecGuarded(programPathThenArgv, environ []string) error {
 	return guard.ExecWithSyscallWatch(guardLinkFD, programPathThenArgv[0], programPathThenArgv[1:], environ)
 }
 
-// ExecGuardedInOwnNetworkNamespace is like ExecGuarded for a run in its own network namespace.
-func ExecGuardedInOwnNetworkNamespace(programPathThenArgv, environ []string) error {
-	return guard.ExecInOwnNetworkWithSyscallWatch(guardLinkFD, programPathThenArgv[0], programPathThenArgv[1:], environ)
+// ExecGuardedInOwnNetwork is like ExecGuarded for a run in its own network namespace.
+func ExecGuardedInOwnNetwork(programPathThenArgv, environ []string) error {
+	return guard.ExecWatchedInOwnNetwork(guardLinkFD, programPathThenArgv[0], programPathThenArgv[1:], environ)
 }
 
 type startedCommand struct {
@@ -323,7 +323,7 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 	if r.Guard == guard.LevelStrict {
 		err = r.startInNetwork(ctx, c, o)
 	} else {
-		err = r.startInSharedNetworkWatchingForRealClaude(ctx, c, o)
+		err = r.startInSharedNetwork(ctx, c, o)
 	}
 	if err == nil && !c.hasOtherRuns {
 		c.ownProcesses = append(c.ownProcesses, c.CommandAndGuardPIDs()...)
@@ -332,11 +332,11 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 	return c, err
 }
 
-// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and looks for a real claude among
+// startInSharedNetwork starts the command in the network of this program, and looks for a real claude among
 // the programs that the command starts. It watches system calls if that is permitted; otherwise it polls.
-func (r *preparedRun) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startInSharedNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
-	if wanted && guard.CanWatchSyscalls() {
+	if wanted && guard.HasSyscallWatchPrivilege() {
 		if err := r.startSyscallWatchedChild(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
@@ -385,7 +385,7 @@ func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCo
 	})
 	if err == nil {
 		if c.network.API != nil {
-			r.api.serveInBackground(ctx, c.network.API, c.network.Proxy)
+			r.api.startServingUntilClose(ctx, c.network.API, c.network.Proxy)
 		}
 		err = c.network.StartWaitingCommand()
 	}

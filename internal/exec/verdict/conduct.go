@@ -15,13 +15,13 @@ import (
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
 		l.addFindingsOfUnreadStdout(p)
-		l.addFindingsOfWrongControlProtocolUsage(p)
+		l.addFindingsOfControlProtocol(p)
 		l.addFindingsOfProcessEnd(p, pidsKilledFromOutside)
 		l.addFindingsOfProcessStart(p)
 		l.addFindingsOfHooks(p)
 	}
 	l.addFindingsOfRetryStorms(processes)
-	l.addFindingsOfSessionsWrittenConcurrently(processes)
+	l.addFindingsOfSharedSessions(processes)
 }
 
 // addFindingsOfUnreadStdout adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
@@ -35,8 +35,8 @@ func (l *findingCollector) addFindingsOfUnreadStdout(p *journaledProcess) {
 	}
 }
 
-// addFindingsOfWrongControlProtocolUsage adds findings C02 (requests without one timely answer) and C03 (late hooks).
-func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledProcess) {
+// addFindingsOfControlProtocol adds findings C02 (requests without one timely answer) and C03 (late hooks).
+func (l *findingCollector) addFindingsOfControlProtocol(p *journaledProcess) {
 	for _, h := range p.host {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
 		switch h.What {
@@ -165,7 +165,7 @@ func (l *findingCollector) addFindingsOfRetryStorms(processes []*journaledProces
 		last[key] = p
 		switch n := row[key]; {
 		case n == minPermanentlyFailingCallsInRetryStorm && p.hasPermanentAPIErrorStatus():
-			l.addFindingOfProcess(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
+			l.addFindingOfProcess(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.lastResultAPIStatus()),
 				"do not retry 400, 401, 403 and 413: the same request fails again")
 		case n == minIdenticalFailingCallsInRetryStorm && !p.hasPermanentAPIErrorStatus():
 			l.addFindingOfProcess(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
@@ -174,14 +174,14 @@ func (l *findingCollector) addFindingsOfRetryStorms(processes []*journaledProces
 	}
 }
 
-func (p *journaledProcess) apiStatus() int { return p.results[len(p.results)-1].APIStatus }
+func (p *journaledProcess) lastResultAPIStatus() int { return p.results[len(p.results)-1].APIStatus }
 
 func (p *journaledProcess) hasPermanentAPIErrorStatus() bool {
-	return slices.Contains([]int{400, 401, 403, 413}, p.apiStatus())
+	return slices.Contains([]int{400, 401, 403, 413}, p.lastResultAPIStatus())
 }
 
-// addFindingsOfSessionsWrittenConcurrently adds finding C11: two processes write one session at the same time.
-func (l *findingCollector) addFindingsOfSessionsWrittenConcurrently(processes []*journaledProcess) {
+// addFindingsOfSharedSessions adds finding C11: two processes write one session at the same time.
+func (l *findingCollector) addFindingsOfSharedSessions(processes []*journaledProcess) {
 	latest := map[string]*journaledProcess{} // the process with the latest result so far, by configuration directory and session
 	for _, p := range processes {
 		if p.SessionID == "" || p.firstTurn < 0 {

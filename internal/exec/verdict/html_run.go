@@ -232,11 +232,11 @@ func (r *htmlPageRun) addToolCallEntry(entry journal.Entry, at float64) {
 		e.addParts("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
 		e.addParts("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
 	case entry.Tool != nil:
-		r.completeToolCallEventWithResult(entry.Tool, at)
+		r.completeToolCallEvent(entry.Tool, at)
 	}
 }
 
-func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool, atMS float64) {
+func (r *htmlPageRun) completeToolCallEvent(executedTool *journal.Tool, atMS float64) {
 	e := r.ensureCallEvent(executedTool.ToolUseID, executedTool.Tool, atMS)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
 		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncateTextForHTMLPage(formatJSONOrText(executedTool.Input))})

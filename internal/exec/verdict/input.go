@@ -243,9 +243,9 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// findingsOfWrongRunOrJournalCounts returns an S18 finding if actualRunCount or the number of journals is not the required one.
+// findingsOfWrongCounts returns an S18 finding if actualRunCount or the number of journals is not the required one.
 // If claude was started in some journals but not in all, it returns an S10 finding for each journal without a run.
-func (in *Input) findingsOfWrongRunOrJournalCounts(actualRunCount int) []Finding {
+func (in *Input) findingsOfWrongCounts(actualRunCount int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {
 		for _, name := range in.idle {

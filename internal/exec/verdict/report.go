@@ -181,8 +181,8 @@ func (f Finding) String() string {
 	return positionPrefix(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
-// ExpectationsAndFindingsAsJournalLines returns the verdict as journal lines. Parts that were not checked are omitted.
-func (r *Report) ExpectationsAndFindingsAsJournalLines(timeOfVerdict time.Time) []journal.Body {
+// JournalLines returns the verdict as journal lines. Parts that were not checked are omitted.
+func (r *Report) JournalLines(timeOfVerdict time.Time) []journal.Body {
 	if r.Verdict == "" {
 		timeOfVerdict = time.Time{}
 	}
@@ -208,7 +208,7 @@ func (r *Report) AppendToJournalFile(journalFile string, now func() time.Time, p
 		return fmt.Errorf("writing the verdict into the journal: %w", err)
 	}
 	j := journal.New(journal.Options{W: file, Now: now, PID: pid, Environ: environ})
-	for _, line := range r.ExpectationsAndFindingsAsJournalLines(now()) {
+	for _, line := range r.JournalLines(now()) {
 		j.Write(line)
 	}
 	return errors.Join(j.Err(), file.Close())

@@ -144,8 +144,8 @@ func toolInputRejectionReason(call failedScriptedToolCall) (reason string, ok bo
 	return "", false
 }
 
-// findingsOfUnreachedScriptTurnsAndSteps returns S05 findings: turns and steps that the run did not reach.
-func findingsOfUnreachedScriptTurnsAndSteps(in Input) []Finding {
+// findingsOfUnreachedScript returns S05 findings: turns and steps that the run did not reach.
+func findingsOfUnreachedScript(in Input) []Finding {
 	p := playbackTracker{in: &in, progress: map[string]*scriptProgressOfSession{}}
 	homes := map[journalAndPID]string{} // configuration directory of each process
 	for _, e := range in.Entries {
@@ -302,10 +302,10 @@ func (l *findingCollector) addFindingsOfEndBySignal(p *journaledProcess) {
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
-	rule, what := p.matchOfRuleWithUnfinishedAnswer(), "it wrote a result"
+	rule, what := p.unfinishedRuleMatch(), "it wrote a result"
 	if rule != nil {
 		what = "all steps of " + rule.Rule + " had run"
-	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.mayHaveSucceededWithoutRecordedResult(p) {
+	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.mayHaveUnrecordedSuccess(p) {
 		return
 	}
 	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailureOrFault(rule.Rule)) {
@@ -319,9 +319,9 @@ func (l *findingCollector) addFindingsOfEndBySignal(p *journaledProcess) {
 	l.findings = append(l.findings, f)
 }
 
-// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no
+// mayHaveUnrecordedSuccess reports whether a process may have ended well although the journal has no
 // result. This holds for a real claude, whose results are not recorded, and for a terminal session, which can be empty.
-func (l *findingCollector) mayHaveSucceededWithoutRecordedResult(p *journaledProcess) bool {
+func (l *findingCollector) mayHaveUnrecordedSuccess(p *journaledProcess) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
 	}
@@ -345,7 +345,7 @@ func (p *journaledProcess) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-func (p *journaledProcess) matchOfRuleWithUnfinishedAnswer() *journal.Match {
+func (p *journaledProcess) unfinishedRuleMatch() *journal.Match {
 	var rule *journal.Match
 	more := false
 	for _, e := range p.entries {

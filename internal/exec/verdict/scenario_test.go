@@ -218,7 +218,7 @@ func TestLinesOfAVerdict(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for verdictOf, want := range map[string]string{"failed": "2026-01-02T03:04:05Z", "": ""} {
 		r := verdict.Report{Verdict: verdictOf, Findings: []verdict.Finding{{ID: "S10", Level: "error"}}}
-		line, ok := r.ExpectationsAndFindingsAsJournalLines(now)[0].(journal.Finding)
+		line, ok := r.JournalLines(now)[0].(journal.Finding)
 		if !ok || line.Time != want {
 			t.Errorf("verdict %q: time %q, want %q", verdictOf, line.Time, want)
 		}

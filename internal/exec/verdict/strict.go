@@ -12,30 +12,30 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// addSetUpFindingsOfProcessesAndAPI adds findings about set-ups in which a test could pass for the wrong reason.
-func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journaledProcess) {
+// addFindingsOfSetUp adds findings about set-ups in which a test could pass for the wrong reason.
+func (l *findingCollector) addFindingsOfSetUp(processes []*journaledProcess) {
 	if !l.input.AllowNoRuns && !l.input.HasRunsOrRequests() { // a command that never started claude and sent no request to its API has tested nothing
 		l.findings = append(l.findings, NoRunsFinding())
 	}
 	for _, p := range processes {
 		l.addFindingsOfWrongInvocation(p)
 		l.addFindingsOfPromptsWithoutMatchingRule(p)
-		l.addFindingsOfScriptedCallsThatCannotRun(p)
+		l.addImpossibleCallFindings(p)
 		l.addFindingsOfEndBySignal(p)
 	}
 	l.addFindingsOfAPIPromptsWithoutMatchingRule()
-	l.addFindingsOfAPICallsThatCannotRun()
-	l.addFindingsOfOnceRulesUsedAgain()
-	l.findings = append(l.findings, findingsOfUnreachedScriptTurnsAndSteps(l.input)...)
+	l.addImpossibleAPICallFindings()
+	l.addFindingsOfReusedOnceRules()
+	l.findings = append(l.findings, findingsOfUnreachedScript(l.input)...)
 	if l.input.Scenario != nil {
-		l.addFindingsOfUncheckableMCPNotifications()
+		l.addFindingsOfUncheckableMCP()
 		l.addFindingsOfScenarioDefects(processes)
 	}
 }
 
-// addFindingsOfUncheckableMCPNotifications adds finding S20 for each uncheckable expectation about notifications of an MCP server. In a
+// addFindingsOfUncheckableMCP adds finding S20 for each uncheckable expectation about notifications of an MCP server. In a
 // run with a real claude, notifications are recorded only if exec started the server as a fixture.
-func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
+func (l *findingCollector) addFindingsOfUncheckableMCP() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRunsOrRequests() {
 		return
@@ -65,9 +65,9 @@ func (in *Input) IsInteractive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// addFindingsOfOnceRulesUsedAgain adds an S02 finding for each prompt that a rule with `once` answered after its first prompt.
+// addFindingsOfReusedOnceRules adds an S02 finding for each prompt that a rule with `once` answered after its first prompt.
 // The server cannot prevent this, because requests do not tell which run they belong to.
-func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
+func (l *findingCollector) addFindingsOfReusedOnceRules() {
 	if l.input.Scenario == nil {
 		return
 	}
@@ -172,8 +172,8 @@ func (u UnmatchedPrompt) findingWithNearestRulePosition(finding Finding) Finding
 	return finding
 }
 
-// addFindingsOfScriptedCallsThatCannotRun adds S03 and S04 findings: scripted calls that cannot have run.
-func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledProcess) {
+// addImpossibleCallFindings adds S03 and S04 findings: scripted calls that cannot have run.
+func (l *findingCollector) addImpossibleCallFindings(p *journaledProcess) {
 	denied := map[string]bool{}
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
@@ -194,7 +194,7 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 			add(missingToolFinding(t.Tool))
 		case denied[t.ToolUseID] && !l.input.hasScenarioExpectationOfTool(t.Tool):
 			f := disallowedToolFinding(t.Tool)
-			if wrong := misspelledToolInAllowedToolsFlag(p.Argv, t.Tool); wrong != "" {
+			if wrong := misspelledAllowedTool(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` in --allowedTools is not a tool name; did you mean `" + t.Tool + "`?"
 			}
 			add(f)
@@ -204,8 +204,8 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 	}
 }
 
-// addFindingsOfAPICallsThatCannotRun adds S03 and S04 findings for the API: calls that its clients cannot have run.
-func (l *findingCollector) addFindingsOfAPICallsThatCannotRun() {
+// addImpossibleAPICallFindings adds S03 and S04 findings for the API: calls that its clients cannot have run.
+func (l *findingCollector) addImpossibleAPICallFindings() {
 	from := len(l.findings)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
@@ -250,9 +250,9 @@ func noFixtureCaseForCallFinding(toolName, result string) Finding {
 	}
 }
 
-// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles toolName; empty if there is none, or
+// misspelledAllowedTool returns a name in --allowedTools that resembles toolName; empty if there is none, or
 // if toolName is allowed.
-func misspelledToolInAllowedToolsFlag(argv []string, toolName string) string {
+func misspelledAllowedTool(argv []string, toolName string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {
 		if strings.HasPrefix(word, "--") {

@@ -26,7 +26,7 @@ func Judge(in Input) Report {
 		r.Findings = append(r.Findings, more.Findings...)
 		r.Unmatched = append(r.Unmatched, more.Unmatched...)
 	}
-	r.Findings = append(r.Findings, in.findingsOfWrongRunOrJournalCounts(len(r.Runs))...)
+	r.Findings = append(r.Findings, in.findingsOfWrongCounts(len(r.Runs))...)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(levelRank(a.Level), levelRank(b.Level)) })
 	r.Verdict = "ok"
 	if r.ExitCode() != 0 {
@@ -52,7 +52,7 @@ func judgeScenario(in Input) Report {
 	l.findings = append(l.findings, findingsOfWrongAPIUsage(in.Entries)...)
 	l.findings = append(l.findings, l.findingsWrittenByProcesses()...)
 	if !in.Lenient {
-		l.addSetUpFindingsOfProcessesAndAPI(runs)
+		l.addFindingsOfSetUp(runs)
 	}
 	r.Findings, r.Unmatched = l.findings, l.unmatched
 	if in.UnreadableLines > 0 {

@@ -202,7 +202,7 @@ func (w wireBlocks) plainText() (text string, otherCount int) {
 }
 
 func countPartsOtherThanText(content json.RawMessage) int {
-	_, otherCount := plainjson.DecodeOrZero[wireBlocks](content).plainText()
+	_, otherCount := plainjson.DecodeIgnoringErrors[wireBlocks](content).plainText()
 	return otherCount
 }
 
@@ -242,7 +242,7 @@ func (s *sessionSet) mergedSessions() ([]*Session, error) {
 		b := s.byID[key]
 		b.attachResultsAndDropEmptyPrompts()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
-			first.mergeOtherRecordingOfSession(b)
+			first.mergeRecording(b)
 			continue
 		}
 		joined[b.ID] = b
@@ -269,7 +269,7 @@ func (s *sessionSet) mergedSessions() ([]*Session, error) {
 // recordingKindsInRisingDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
 var recordingKindsInRisingDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-func (b *sessionBuilder) mergeOtherRecordingOfSession(other *sessionBuilder) {
+func (b *sessionBuilder) mergeRecording(other *sessionBuilder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(recordingKindsInRisingDetail[:], other.source) > slices.Index(recordingKindsInRisingDetail[:], b.source) {
 		rich, poor = other, b

@@ -63,7 +63,7 @@ func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
 			return nil, err
 		}
 	}
-	r.traffic.recordUnretriedFailuresAndAssignAgents()
+	r.traffic.recordFailuresAndAssignAgents()
 	return r.set.mergedSessions()
 }
 

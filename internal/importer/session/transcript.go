@@ -231,7 +231,7 @@ func decodeLineLeniently(raw []byte, target any) error {
 }
 
 func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
-	on, err := t.lineIDsOnNewestBranchContaining(lineIDOnBranch)
+	on, err := t.newestBranchLineIDs(lineIDOnBranch)
 	if err != nil {
 		return err
 	}
@@ -261,8 +261,8 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	return nil
 }
 
-// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch. If lineID is set, the branch contains it.
-func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
+// newestBranchLineIDs returns the ids of the lines on the newest branch. If lineID is set, the branch contains it.
+func (t *transcriptReader) newestBranchLineIDs(lineID string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[lineID]; lineID != "" && ours {
 		leaf = lineID
@@ -407,7 +407,7 @@ func (t *transcriptReader) idOfCallThatStartedAgent(agentID string) string {
 	if err != nil {
 		return ""
 	}
-	return plainjson.DecodeOrZero[struct{ ToolUseID string }](raw).ToolUseID
+	return plainjson.DecodeIgnoringErrors[struct{ ToolUseID string }](raw).ToolUseID
 }
 
 // assignAgentsToStartingCalls finds the call that started each agent: the result of the call contains the agent's id, or
@@ -426,7 +426,7 @@ func (b *sessionBuilder) assignAgentsToStartingCalls() {
 			a.Background = b.agents[calls[at]].Background
 		} else if a.Prompt != "" {
 			at = slices.IndexFunc(calls, func(id string) bool {
-				return b.agents[id] == nil && plainjson.DecodeOrZero[struct{ Prompt string }](b.calls[id].Input).Prompt == a.Prompt
+				return b.agents[id] == nil && plainjson.DecodeIgnoringErrors[struct{ Prompt string }](b.calls[id].Input).Prompt == a.Prompt
 			})
 		}
 		if at >= 0 {

@@ -50,13 +50,13 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 		if err := p.prepareEnvironment(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.closeEnvironment(ctx))
 		}
-		before := unroutedPacketsOfNetworkNamespace()
+		before := unroutedPacketCount()
 		for i := range p.Case.Runs {
 			if !p.executeRunOfCase(ctx, &p.Case.Runs[i]) {
 				break
 			}
 		}
-		if n := unroutedPacketsOfNetworkNamespace() - before; job.Isolated && n > 0 {
+		if n := unroutedPacketCount() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
 		if err := errors.Join(p.closeEnvironment(ctx), p.collectResults()); err != nil {
@@ -125,9 +125,9 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, serveArgs ..
 	return a.Recordings, nil
 }
 
-// unroutedPacketsOfNetworkNamespace returns the number of packets that could not be routed. In a network with only the
+// unroutedPacketCount returns the number of packets that could not be routed. In a network with only the
 // loopback interface, these are attempts to reach another machine.
-func unroutedPacketsOfNetworkNamespace() (countSinceCreation int) {
+func unroutedPacketCount() (countSinceCreation int) {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
 	var names []string
 	for line := range strings.Lines(string(table)) {
@@ -161,7 +161,7 @@ func (p *caseRunOfProgram) collectResults() (err error) {
 		file = "api.jsonl"
 	}
 	if err == nil {
-		p.recording.Requests, err = readModelRequestsFromJournalFile(p.path("rec", file))
+		p.recording.Requests, err = readJournalModelRequests(p.path("rec", file))
 	}
 	if err != nil {
 		return err
@@ -244,9 +244,9 @@ type modelRequestPart struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`. It returns none if
+// readJournalModelRequests reads the requests from a journal of `claudeless serve` or `claude`. It returns none if
 // the file does not exist.
-func readModelRequestsFromJournalFile(journalFile string) ([]json.RawMessage, error) {
+func readJournalModelRequests(journalFile string) ([]json.RawMessage, error) {
 	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // a command that sends no request writes no journal

@@ -77,8 +77,8 @@ func runOption(ctx context.Context, s *process.System, path, option string) (pro
 
 var helpOptionOrCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
 
-func listOptionsAndCommandsInHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
-	line := parity.HelpWords{Version: p.Version, Words: map[string][]string{}}
+func listOptionsAndCommandsInHelp(ctx context.Context, s *process.System, p Program) parity.HelpEntries {
+	line := parity.HelpEntries{Version: p.Version, Words: map[string][]string{}}
 	res, err := runOption(ctx, s, p.Path, "--help")
 	if err != nil || res.TimedOut {
 		return line

@@ -73,12 +73,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var all []*parity.Case
 	all, res.Unreadable = parity.LoadCases(o.Cases)
-	r := &caseRunner{laneRunner: newLaneRunnerWithDefaultTimeout(o), known: known, normalisedTexts: make([]string, len(all))}
+	r := &caseRunner{laneRunner: newLaneRunner(o), known: known, normalisedTexts: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.WithHint("missing case", "give .txtar files, scenarios with [parity], or directories of these: claudeless parity CASE…")
 	}
 	if len(all) > 0 {
-		r.tryNetworkIsolationAndWarnIfImpossible(ctx)
+		r.tryNetworkIsolationOrWarn(ctx)
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	for i, c := range all {
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}, func(i int) bool {
 		v := res.Cases[i]
-		return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.ShouldCompareAgain(v.Case, v.File, v.Version)
+		return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.HasUnneededEntryForCase(v.Case, v.File, v.Version)
 	})
 	for _, text := range r.normalisedTexts {
 		res.Normal += text
@@ -142,7 +142,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.ShowNormalised {
-		r.normalisedTexts[i] = parity.FormatRecordings(c.Name, left, right)
+		r.normalisedTexts[i] = parity.FormatNormalisedRecordings(c.Name, left, right)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,12 +203,12 @@ type laneRunner struct {
 	isIsolated bool // each program has its own network namespace
 }
 
-func newLaneRunnerWithDefaultTimeout(o Options) laneRunner {
+func newLaneRunner(o Options) laneRunner {
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	return laneRunner{Options: o}
 }
 
-func (r *laneRunner) tryNetworkIsolationAndWarnIfImpossible(ctx context.Context) {
+func (r *laneRunner) tryNetworkIsolationOrWarn(ctx context.Context) {
 	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Executable: r.Executable}, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
@@ -287,8 +287,8 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	if res.Unreadable.Err() != nil {
 		return res, nil
 	}
-	r := newLaneRunnerWithDefaultTimeout(o)
-	r.tryNetworkIsolationAndWarnIfImpossible(ctx)
+	r := newLaneRunner(o)
+	r.tryNetworkIsolationOrWarn(ctx)
 	var groups []*permissions.CallGroup
 	for _, f := range files {
 		groups = append(groups, f.Groups...)

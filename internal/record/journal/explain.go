@@ -24,7 +24,7 @@ func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 func (e *Entry) describe() string {
 	switch {
 	case e.Start != nil:
-		text := truncate(strings.Join(e.Start.Argv, " "))
+		text := shortenToOneLine(strings.Join(e.Start.Argv, " "))
 		if e.Start.Parent != "" {
 			text += "  (started by " + e.Start.Parent + ")"
 		}
@@ -34,19 +34,19 @@ func (e *Entry) describe() string {
 	case e.Host != nil:
 		return strings.TrimSpace(strings.Join([]string{e.Host.What, e.Host.Signal, e.Host.Subtype, e.Host.RequestID}, " "))
 	case e.Prompt != nil:
-		return truncate(e.Prompt.Prompt)
+		return shortenToOneLine(e.Prompt.Prompt)
 	case e.Match != nil:
 		return cmp.Or(e.Match.Rule, "no rule") + indentedFileAndLine(e.Match.File, e.Match.Line)
 	case e.Model != nil:
-		return truncate(string(e.Model.Blocks))
+		return shortenToOneLine(string(e.Model.Blocks))
 	case e.Permission != nil:
 		return e.Permission.Decision + " " + e.Permission.Tool + " by " + e.Permission.Source
 	case e.Tool != nil:
-		return fmt.Sprintf("%s %s -> %s (%.1f ms)", e.Tool.Tool, truncate(string(e.Tool.Input)), truncate(e.Tool.Result), e.Tool.MS)
+		return fmt.Sprintf("%s %s -> %s (%.1f ms)", e.Tool.Tool, shortenToOneLine(string(e.Tool.Input)), shortenToOneLine(e.Tool.Result), e.Tool.MS)
 	case e.MCPCall != nil:
-		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, truncate(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
+		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, shortenToOneLine(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
 	case e.Result != nil:
-		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, *cmp.Or(e.Result.Result, new(string))))
+		return shortenToOneLine(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, *cmp.Or(e.Result.Result, new(string))))
 	}
 	return e.describeLessCommonKinds()
 }
@@ -58,11 +58,11 @@ func (e *Entry) describeLessCommonKinds() string {
 	case e.MCPNotification != nil:
 		n := e.MCPNotification
 		if n.Level != "" {
-			return n.Server + " logs " + n.Level + ": " + truncate(n.Text)
+			return n.Server + " logs " + n.Level + ": " + shortenToOneLine(n.Text)
 		}
-		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, truncate(n.Text))
+		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, shortenToOneLine(n.Text))
 	case e.Output != nil:
-		return e.Output.Stream + ": " + truncate(e.Output.Text)
+		return e.Output.Stream + ": " + shortenToOneLine(e.Output.Text)
 	case e.Breakpoint != nil:
 		return e.Breakpoint.Phase + " " + e.Breakpoint.Tool + ": " + e.Breakpoint.Action
 	case e.Retry != nil:
@@ -72,7 +72,7 @@ func (e *Entry) describeLessCommonKinds() string {
 	case e.Unplayed != nil:
 		return e.Unplayed.Text + indentedFileAndLine(e.Unplayed.File, e.Unplayed.Line)
 	case e.Screen != nil:
-		return e.Screen.State + "/" + e.Screen.Kind + " " + e.Screen.Answer + ": " + truncate(e.Screen.Option)
+		return e.Screen.State + "/" + e.Screen.Kind + " " + e.Screen.Answer + ": " + shortenToOneLine(e.Screen.Option)
 	case e.Telemetry != nil:
 		return fmt.Sprintf("%s ×%d", e.Telemetry.Name, e.Telemetry.Count)
 	case e.Gate != nil:
@@ -86,13 +86,13 @@ func (e *Entry) describeLessCommonKinds() string {
 	case e.Finding != nil:
 		return e.Finding.Level + " " + e.Finding.ID + ": " + e.Finding.Text
 	case e.Context != nil:
-		return truncate(strings.Join(e.Context.Texts, " "))
+		return shortenToOneLine(strings.Join(e.Context.Texts, " "))
 	case e.Attachment != nil:
 		raw, err := json.Marshal(e.Attachment.Attachment)
 		if err != nil {
 			return ""
 		}
-		return truncate(string(raw))
+		return shortenToOneLine(string(raw))
 	}
 	return e.describeAPI()
 }
@@ -114,10 +114,10 @@ func (e *Entry) describeAPI() string {
 func (q Request) describe() string {
 	what := []string{}
 	if q.Prompt != "" {
-		what = append(what, fmt.Sprintf("prompt %q", truncate(q.Prompt)))
+		what = append(what, fmt.Sprintf("prompt %q", shortenToOneLine(q.Prompt)))
 	}
 	for _, c := range q.Calls {
-		what = append(what, c.Tool+" gave "+strconv.Quote(truncate(c.Result)))
+		what = append(what, c.Tool+" gave "+strconv.Quote(shortenToOneLine(c.Result)))
 	}
 	asked := cmp.Or(strings.Join(what, ", "), q.Path)
 	if q.Attempt > 1 {
@@ -125,12 +125,12 @@ func (q Request) describe() string {
 	}
 	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, indentedFileAndLine(q.File, q.Line))
 	if odd := strings.Join(append(q.Findings, q.Error), " "); odd != "" {
-		came += "  " + truncate(odd)
+		came += "  " + shortenToOneLine(odd)
 	}
 	return asked + " -> " + cmp.Or(q.Rule, "no rule") + " " + came
 }
 
-func truncate(s string) string {
+func shortenToOneLine(s string) string {
 	const most = 120
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > most {

@@ -114,7 +114,7 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 	case precheckUpperCaseNameWithDigitValue:
 		return text[keywordStart] < 'a' && hasAssignmentAfterKeyword(rest, true)
 	case precheckAssignedValueIsQuoted:
-		return hasQuotedAssignmentAfterKeyword(rest)
+		return hasQuotedAssignment(rest)
 	case precheckKeywordInCommandFlag:
 		for keywordStart > 0 && (isLetterDigitOrUnderscore(text[keywordStart-1]) || text[keywordStart-1] == '-') {
 			keywordStart--
@@ -188,7 +188,7 @@ func assignmentSignOffset(textAfterKeyword string) int {
 	return -1
 }
 
-func hasQuotedAssignmentAfterKeyword(textAfterKeyword string) bool {
+func hasQuotedAssignment(textAfterKeyword string) bool {
 	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {
 		return false

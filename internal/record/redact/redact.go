@@ -143,7 +143,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 			i++
 			continue
 		}
-		end := stringEnd(raw, i)
+		end := offsetAfterString(raw, i)
 		key := bytes.HasPrefix(bytes.TrimLeft(raw[end:], " \t\r\n"), []byte(":"))
 		text := decodeString(raw[i:end])
 		var hidden string
@@ -165,8 +165,8 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// stringEnd returns the position after the string that begins at i.
-func stringEnd(raw []byte, i int) int {
+// offsetAfterString returns the position after the string that begins at i.
+func offsetAfterString(raw []byte, i int) int {
 	for i++; raw[i] != '"'; i++ {
 		if raw[i] == '\\' {
 			i++

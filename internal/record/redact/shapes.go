@@ -73,7 +73,7 @@ func newSecretShapeFinder() *secretShapeFinder {
 	s := &secretShapeFinder{rules: readRules(), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
-			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
+			for _, part := range padKeywordToThreeBytes(word) {
 				s.words.addWord(part, len(s.byWord))
 				s.byWord = append(s.byWord, keyword{i, r.choosePrecheckForKeyword(word)})
 			}
@@ -83,9 +83,9 @@ func newSecretShapeFinder() *secretShapeFinder {
 	return s
 }
 
-// padKeywordToThreeBytesWithNeighbours returns the words to search for. A keyword shorter than three bytes is combined with every
+// padKeywordToThreeBytes returns the words to search for. A keyword shorter than three bytes is combined with every
 // byte that may adjoin it.
-func padKeywordToThreeBytesWithNeighbours(keyword string) (searchWords []string) {
+func padKeywordToThreeBytes(keyword string) (searchWords []string) {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
 		return []string{keyword}

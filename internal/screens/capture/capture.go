@@ -101,7 +101,7 @@ func (o *Options) runTape(ctx context.Context, j tapeWithTargetBook) (Result, er
 	r.Seconds = o.Clock.Now().Sub(began).Seconds()
 	step, isStep := errors.AsType[*tape.StepError](err)
 	if isStep || err != nil && ctx.Err() == nil {
-		r.Failure, r.Details = err.Error(), s.failureDetailsFromScreenAndJournal(step)
+		r.Failure, r.Details = err.Error(), s.failureScreenAndJournal(step)
 		return r, nil
 	}
 	return r, err

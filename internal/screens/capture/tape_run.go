@@ -181,7 +181,7 @@ func effectOfEnterOnSelectedOption(options []book.Option) (quitsRefusesAcceptsOr
 	return ""
 }
 
-func (s *tapeRun) failureDetailsFromScreenAndJournal(failedStep *tape.StepError) string {
+func (s *tapeRun) failureScreenAndJournal(failedStep *tape.StepError) string {
 	var b strings.Builder
 	if failedStep != nil {
 		b.WriteString("the screen was:\n" + failedStep.Screen.TextForMessages())

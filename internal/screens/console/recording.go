@@ -98,7 +98,7 @@ func (r *recorder) RecordOutput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
-	r.recordFrameAndStableScreenIfDue(now)
+	r.recordFrameAndScreenIfDue(now)
 	_, _ = r.screen.Write(p) // never fails
 	r.lastOutput = now
 }
@@ -107,7 +107,7 @@ func (r *recorder) RecordOutput(p []byte) {
 func (r *recorder) RecordInput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now())
+	r.recordFrameAndScreenIfDue(r.o.Clock.Now())
 	if r.state == "" && !isTerminalReplyNotKey(p) {
 		r.summary.LostKeys++
 	}
@@ -137,7 +137,7 @@ func (r *recorder) flushInput() {
 func (r *recorder) Resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now())
+	r.recordFrameAndScreenIfDue(r.o.Clock.Now())
 	r.screen.Resize(cols, rows)
 	r.rows = nil
 	r.writeAsciicastEvent("r", fmt.Sprintf("%dx%d", cols, rows))
@@ -148,7 +148,7 @@ func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastFrame, r.candidateSince = time.Time{}, time.Time{}
-	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now().Add(stableScreenTime))
+	r.recordFrameAndScreenIfDue(r.o.Clock.Now().Add(stableScreenTime))
 	r.flushInput()
 	if r.dialog != nil {
 		r.moveOpenDialogToSummary()
@@ -162,8 +162,8 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// recordFrameAndStableScreenIfDue records a frame and a stable screen if enough time has passed. Call it before new output.
-func (r *recorder) recordFrameAndStableScreenIfDue(now time.Time) {
+// recordFrameAndScreenIfDue records a frame and a stable screen if enough time has passed. Call it before new output.
+func (r *recorder) recordFrameAndScreenIfDue(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return
 	}
@@ -212,7 +212,7 @@ func (r *recorder) openOrCloseTrackedDialog(page *book.Page) {
 }
 
 func (r *recorder) moveOpenDialogToSummary() {
-	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.answerGivenByLastKey()})
+	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.chosenLabelOrKeyName()})
 	r.dialog = nil
 }
 
@@ -235,7 +235,7 @@ func (d *openDialog) applyKeys(keys string) {
 	d.options[to].Selected = true
 }
 
-func (d *openDialog) answerGivenByLastKey() string {
+func (d *openDialog) chosenLabelOrKeyName() string {
 	for _, o := range d.options {
 		if d.key == "\r" && o.Selected || o.Number != "" && d.key == o.Number {
 			return o.Label

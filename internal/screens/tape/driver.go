@@ -284,7 +284,7 @@ func (p *Player) Start() *Playback {
 // [*StepError] without a position. Other errors come from ctx, Page or OpenGate.
 func (r *Playback) DoStep(ctx context.Context, s *Step) error {
 	err := r.performAllActionsOfStep(ctx, s)
-	if reason, ok := errors.AsType[tapeError](err); ok {
+	if reason, ok := errors.AsType[stepReasonError](err); ok {
 		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}
 	}
 	return err

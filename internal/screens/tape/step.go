@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-type tapeError string
+type stepReasonError string
 
-func (f tapeError) Error() string { return string(f) }
+func (f stepReasonError) Error() string { return string(f) }
 
 func (r *Playback) performAllActionsOfStep(ctx context.Context, s *Step) error {
 	err := r.waitForScreen(ctx, s)
@@ -64,20 +64,20 @@ func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 		if w.given == "" {
 			continue
 		}
-		if err := r.stepFailure(r.waitUntil(ctx, s.timeout(), w.ok), w.what, s); err != nil {
+		if err := r.waitFailure(r.waitUntil(ctx, s.timeout(), w.ok), w.what, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Playback) stepFailure(err error, what string, s *Step) error {
+func (r *Playback) waitFailure(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
-		return tapeError(fmt.Sprintf("%s for %s", what, s.timeout()))
+		return stepReasonError(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
 		<-r.Program.Done() // the program has closed its terminal, so it will exit
-		return tapeError(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.WaitExit()))
+		return stepReasonError(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.WaitExit()))
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step)
 			return err
 		}
 	}
-	return tapeError("found no option that begins with " + backquote(step.Select))
+	return stepReasonError("found no option that begins with " + backquote(step.Select))
 }
 
 func (r *Playback) typeTextAndAwaitOptionalEcho(ctx context.Context, text string) error {
@@ -161,7 +161,7 @@ func (r *Playback) typeTextAndAwaitOptionalEcho(ctx context.Context, text string
 
 func (r *Playback) openGate(name string) error {
 	if r.OpenGate == nil {
-		return tapeError("the step opens a gate, but no scenario with gates is running")
+		return stepReasonError("the step opens a gate, but no scenario with gates is running")
 	}
 	return r.OpenGate(name)
 }
@@ -187,12 +187,12 @@ func (r *Playback) awaitExpectedExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):
-		return tapeError(fmt.Sprintf("the program did not exit within %s", s.timeout()))
+		return stepReasonError(fmt.Sprintf("the program did not exit within %s", s.timeout()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if exit := r.Program.WaitExit(); exit.Code != *s.Exit {
-		return tapeError(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
+		return stepReasonError(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
 	}
 	return nil
 }

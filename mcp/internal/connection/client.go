@@ -61,9 +61,9 @@ func (s *requestIDSequence) nextRequestID(method string, isVersionProbe bool) wi
 	return wire.NewRequestId(s.requests.Add(1) - 1)
 }
 
-// requestAnsweringServerQuestions sends a request and returns its result. In revision 2026-07-28, it is repeated while
+// requestAnsweringQuestions sends a request and returns its result. In revision 2026-07-28, it is repeated while
 // its result requests input.
-func (l *client) requestAnsweringServerQuestions(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
+func (l *client) requestAnsweringQuestions(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	rounds := inputRequestRepetition{handler: l.notifications.handler, handlesSampling: l.sampling, debug: l.debug, method: method, firstParams: params}
 	for {
 		result, err := l.sendRequest(ctx, method, params)
@@ -78,7 +78,7 @@ func (l *client) requestAnsweringServerQuestions(ctx context.Context, method str
 
 func (l *client) sendRequest(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextRequestID(method, !l.wasProbed), Method: method}
-	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
+	fields, meta := slices.Clone(params), plainjson.DecodeIgnoringErrors[plainjson.Object](params.Get("_meta"))
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
 		w.tokens = append(w.tokens, id)

@@ -126,7 +126,7 @@ func (c *Conn) OpenWithHandshake(ctx, limit context.Context) error {
 		return err
 	}
 	if c.IsModern() {
-		if err := c.openSubscriptionAndWaitForOutcome(ctx, limit); err != nil {
+		if err := c.openSubscriptionAndWait(ctx, limit); err != nil {
 			return err
 		}
 	}
@@ -136,13 +136,13 @@ func (c *Conn) OpenWithHandshake(ctx, limit context.Context) error {
 	return nil
 }
 
-// openSubscriptionAndWaitForOutcome opens the notification stream of revision 2026-07-28 and waits
+// openSubscriptionAndWait opens the notification stream of revision 2026-07-28 and waits
 // for the outcome. A refusal is not an error, because subscriptions are optional.
-func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context) error {
+func (c *Conn) openSubscriptionAndWait(ctx, waitLimit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
 	s.acknowledged, s.debug = c.notifications.subscriptionAcknowledged, c.debug
 	s.openStream = func(ctx context.Context, filter wire.SubscriptionFilter) error {
-		_, err := c.client.requestAnsweringServerQuestions(ctx, string(wire.MethodSubscriptionsListen), newJSONObject("notifications", filter))
+		_, err := c.client.requestAnsweringQuestions(ctx, string(wire.MethodSubscriptionsListen), newJSONObject("notifications", filter))
 		return err
 	}
 	s.onResumed = func() { c.notifications.lists.addChange(ListTools) }
@@ -171,7 +171,7 @@ func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context)
 func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErrorOnTimeout error) {
 	ctx, stop := context.WithTimeout(limit, revisionProbeTimeout(c.options.Timeout, false))
 	defer stop()
-	if _, err := c.client.requestAnsweringServerQuestions(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
+	if _, err := c.client.requestAnsweringQuestions(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
 		return ErrLegacy
 	}
 	return nil
@@ -217,7 +217,7 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 	case c.IsRemote() && nameNetworkError(err) != nil:
 		err = nameNetworkError(err)
 	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
-		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
+		reason := c.ProcessExitReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}
 	}
 	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err), CLICode: ErrorCode(err)}
@@ -292,10 +292,10 @@ func (c *Conn) StderrTail() []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// CloseReason explains a lost connection to a process: "exit status 3: last line of standard error". The pipes may close
-// shortly before the process exits, so CloseReason waits up to patience for the exit. It returns "" if the connection has no
+// ProcessExitReason explains a lost connection to a process: "exit status 3: last line of standard error". The pipes may close
+// shortly before the process exits, so ProcessExitReason waits up to patience for the exit. It returns "" if the connection has no
 // process, or if the process is still running.
-func (c *Conn) CloseReason(patience time.Duration) string {
+func (c *Conn) ProcessExitReason(patience time.Duration) string {
 	p := c.process
 	if p == nil {
 		return ""

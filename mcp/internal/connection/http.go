@@ -154,7 +154,7 @@ func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRe
 		return nil, err
 	}
 	s := eventStream{httpTransport: t, id: req.ID.String()}
-	if answer := s.handleMessageOrReturnAwaitedResponse(message); answer != nil {
+	if answer := s.handleUnlessAwaited(message); answer != nil {
 		return answer, nil
 	}
 	return nil, t.waitForResponseOnOtherStream(ctx) // as the real CLI does
@@ -189,7 +189,7 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 	}
 	found := firstResponseInBodyOrWholeBody(body)
 	message = jsonRPCMessageInLine(found)
-	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](found).Error != nil
+	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeIgnoringErrors[struct{ Error json.RawMessage }](found).Error != nil
 	switch {
 	case !succeeded && !refused:
 		return nil, &UnusableHTTPAnswerError{resp.StatusCode, httpErrorCode(resp), strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
@@ -202,8 +202,8 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 }
 
 func firstResponseInBodyOrWholeBody(body []byte) []byte {
-	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
-		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
+	for _, m := range plainjson.DecodeIgnoringErrors[[]json.RawMessage](body) {
+		if plainjson.DecodeIgnoringErrors[struct{ Method *string }](m).Method == nil {
 			return m
 		}
 	}
@@ -341,7 +341,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
 		case !isEmpty:
-			if resp := s.handleMessageOrReturnAwaitedResponse(jsonRPCMessageInLine(data.kept)); resp != nil {
+			if resp := s.handleUnlessAwaited(jsonRPCMessageInLine(data.kept)); resp != nil {
 				return resp, nil
 			}
 		}
@@ -361,9 +361,9 @@ func (s *eventStream) updateCursor(ev *serverSentEvent) {
 	}
 }
 
-// handleMessageOrReturnAwaitedResponse returns the message if it is the response to the request of the stream. It
+// handleUnlessAwaited returns the message if it is the response to the request of the stream. It
 // handles requests and notifications, and on the GET stream also responses to any request, and then returns nil.
-func (s *eventStream) handleMessageOrReturnAwaitedResponse(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
+func (s *eventStream) handleUnlessAwaited(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
 		s.handleMessage(s.lifetime, message)
 		return nil

@@ -50,7 +50,7 @@ func (c *Conn) probeOrInitialize(ctx context.Context) (result InitializeResult, 
 				return result, nil
 			}
 		}
-		if err = n.reasonAgainstHandshakeAfterProbe(); err == nil {
+		if err = n.reasonAgainstHandshake(); err == nil {
 			n.handshakeStarted = true
 			result, err = c.performLegacyHandshake(ctx)
 		}
@@ -74,7 +74,7 @@ func (c *Conn) probeForModernVersion(ctx context.Context) (discovered Initialize
 		c.setHTTPVersionHeader("")
 		return discovered, err
 	}
-	discovered = plainjson.DecodeOrZero[InitializeResult](result)
+	discovered = plainjson.DecodeIgnoringErrors[InitializeResult](result)
 	discovered.ProtocolVersion, discovered.ServerInfo = ModernVersion, ServerInfo{}
 	if info := d.GetResultMeta().ServerInfo(); info != nil {
 		discovered.ServerInfo = ServerInfo{Name: info.Name, Title: info.Title, Version: info.Version}
@@ -91,7 +91,7 @@ func (c *Conn) performLegacyHandshake(ctx context.Context) (r InitializeResult, 
 	if err != nil {
 		return r, err
 	}
-	r = plainjson.DecodeOrZero[InitializeResult](result)
+	r = plainjson.DecodeIgnoringErrors[InitializeResult](result)
 	text := ""
 	if defects := c.options.Defects(method, result); defects != "" {
 		text = "the server " + MalformedResult(method, defects).Text
@@ -120,8 +120,8 @@ func (n *negotiationState) shouldProbeAgainAfterRefusal(refusal error) bool {
 	return hasRefusalListedModernVersion(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
-// reasonAgainstHandshakeAfterProbe returns the reason why the handshake must not follow the probe; nil means that it may.
-func (n *negotiationState) reasonAgainstHandshakeAfterProbe() (reasonOrNil error) {
+// reasonAgainstHandshake returns the reason why the handshake must not follow the probe; nil means that it may.
+func (n *negotiationState) reasonAgainstHandshake() (reasonOrNil error) {
 	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
 		return f
 	}
@@ -150,7 +150,7 @@ func supportedVersions(err error) []string {
 	if !ok || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return nil
 	}
-	return plainjson.DecodeOrZero[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
+	return plainjson.DecodeIgnoringErrors[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
 }
 
 // parseDiscovery returns the answer to a probe, or an error if it is unusable. Some servers answer every request with
@@ -162,7 +162,7 @@ func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	switch err := json.Unmarshal(members.Delete("ttlMs", "cacheScope").Raw(), &d); {
 	case err != nil:
 		defect = "cannot be read: " + err.Error()
-	case !plainjson.IsSet(plainjson.DecodeOrZero[struct{ Capabilities json.RawMessage }](result).Capabilities):
+	case !plainjson.IsSet(plainjson.DecodeIgnoringErrors[struct{ Capabilities json.RawMessage }](result).Capabilities):
 		defect = "has no capabilities"
 	case !slices.Contains(d.SupportedVersions, ModernVersion):
 		defect = "does not list " + ModernVersion

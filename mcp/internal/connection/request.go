@@ -12,7 +12,7 @@ import (
 
 // requestUncheckedResult sends a request and returns its result as the server sent it.
 func (c *Conn) requestUncheckedResult(ctx context.Context, method wire.MCPMethod, params plainjson.Object) (json.RawMessage, error) {
-	result, err := c.client.requestAnsweringServerQuestions(ctx, string(method), params)
+	result, err := c.client.requestAnsweringQuestions(ctx, string(method), params)
 	if err != nil {
 		return nil, rootCauseOfClientError(err)
 	}
@@ -39,13 +39,13 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 		if defects != "" {
 			return all, "", MalformedResult(method, defects)
 		}
-		p := plainjson.DecodeOrZero[map[string]json.RawMessage](result)
-		items := plainjson.DecodeOrZero[[]json.RawMessage](p[string(list)])
+		p := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](result)
+		items := plainjson.DecodeIgnoringErrors[[]json.RawMessage](p[string(list)])
 		if list == ListTools {
 			c.storeToolsForHeaderArguments(items)
 		}
 		all = append(all, items...)
-		next := plainjson.DecodeOrZero[wire.Cursor](p["nextCursor"])
+		next := plainjson.DecodeIgnoringErrors[wire.Cursor](p["nextCursor"])
 		if next == "" {
 			return all, "", nil
 		}

@@ -40,9 +40,9 @@ func ToolResultDefects(result json.RawMessage) string {
 	return cmp.Or(shapes().Describe("tool result", result), taskOrInputRequestsDefect(result))
 }
 
-// ToolResultDefectsInModernVersion is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
+// ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
-func ToolResultDefectsInModernVersion(result json.RawMessage) (defectsOrEmpty string) {
+func ModernToolResultDefects(result json.RawMessage) (defectsOrEmpty string) {
 	return shapes().Describe("tool result of 2026-07-28", result)
 }
 
@@ -91,16 +91,16 @@ type InitializeResult struct {
 
 // Has reports whether the server declared a capability.
 func (h InitializeResult) Has(capability string) bool {
-	v, ok := plainjson.DecodeOrZero[map[string]json.RawMessage](h.Capabilities)[capability]
+	v, ok := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](h.Capabilities)[capability]
 	return ok && string(v) != "null" && string(v) != "false"
 }
 
 // HasNoCapabilities reports whether the server declared nothing.
 func (h InitializeResult) HasNoCapabilities() bool {
-	return len(plainjson.DecodeOrZero[map[string]json.RawMessage](h.Capabilities)) == 0
+	return len(plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](h.Capabilities)) == 0
 }
 
 // SupportsSubscriptions reports whether the server declared resource subscriptions.
 func (h InitializeResult) SupportsSubscriptions() bool {
-	return plainjson.DecodeOrZero[struct{ Resources struct{ Subscribe bool } }](h.Capabilities).Resources.Subscribe
+	return plainjson.DecodeIgnoringErrors[struct{ Resources struct{ Subscribe bool } }](h.Capabilities).Resources.Subscribe
 }

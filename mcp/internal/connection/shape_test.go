@@ -56,7 +56,7 @@ func TestDefects_N7(t *testing.T) {
 	if got := ResultDefectsOptionalSchema("tools/list", json.RawMessage(tools(``))); got != "" {
 		t.Errorf("tool without a schema: %q", got)
 	}
-	if got := ToolResultDefectsInModernVersion(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {
+	if got := ModernToolResultDefects(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {
 		t.Errorf("modern result without content: %q", got)
 	}
 	if got := ToolResultDefects(json.RawMessage(`{"task":{}}`)); !strings.Contains(got, "carries 'task'") || ToolResultDefects(json.RawMessage(`{"task":{},"content":[]}`)) != "" {

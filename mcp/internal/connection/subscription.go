@@ -50,7 +50,7 @@ func newSubscription(capabilities json.RawMessage, firstPause, connectTimeout ti
 	type list struct {
 		Changed bool `json:"listChanged"`
 	}
-	declared := plainjson.DecodeOrZero[struct{ Tools, Prompts, Resources list }](capabilities)
+	declared := plainjson.DecodeIgnoringErrors[struct{ Tools, Prompts, Resources list }](capabilities)
 	s := &subscription{
 		firstReopenPause: cmp.Or(firstPause, reopenPause), ackTimeout: time.Duration(float64(connectTimeout) * ackTimeoutShareOfConnectTimeout),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),

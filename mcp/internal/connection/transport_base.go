@@ -56,7 +56,7 @@ func (*transportBase) waitForLossOrRequestEnd(ctx context.Context, lost <-chan s
 }
 
 func hasMethod(message json.RawMessage) bool {
-	return plainjson.DecodeOrZero[struct{ Method string }](message).Method != ""
+	return plainjson.DecodeIgnoringErrors[struct{ Method string }](message).Method != ""
 }
 
 func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool) {

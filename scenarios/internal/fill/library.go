@@ -35,22 +35,22 @@ func NewEmptyExpressionLibrary() *ExpressionLibrary {
 	}
 }
 
-// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the
+// recordUsedVariables records which of [PerRequestVariables] and "results" the
 // expression may use. Callers compute the values of some variables only if an expression uses them.
 func (l *ExpressionLibrary) recordUsedVariables(expression string) {
-	for _, name := range append(VariableNamesChangingBetweenRequests(), "results") {
+	for _, name := range append(PerRequestVariables(), "results") {
 		if !l.used[name] && strings.Contains(expression, name) {
 			l.used[name] = true
 		}
 	}
 }
 
-// UsesTrackedVariable reports whether a compiled expression may use name: one of [VariableNamesChangingBetweenRequests],
+// UsesTrackedVariable reports whether a compiled expression may use name: one of [PerRequestVariables],
 // or "results". For other variables it returns false, because their use is not recorded.
 func (l *ExpressionLibrary) UsesTrackedVariable(name string) bool { return l.used[name] }
 
-// VariableNamesChangingBetweenRequests returns the variables that may differ between two requests with the same history.
-func VariableNamesChangingBetweenRequests() []string {
+// PerRequestVariables returns the variables that may differ between two requests with the same history.
+func PerRequestVariables() []string {
 	return append(RequestPropertyVariables(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }
 
