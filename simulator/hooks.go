@@ -375,8 +375,8 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 		return s, nil
 	case x != nil:
 		_, typed, _ := p.prompts.prompt.Content.SplitUserTypedText()
-		if name, args, _ := strings.Cut(typed, " "); strings.HasSuffix(c.Name, ":"+strings.TrimPrefix(name, "/")) { // the user left out the plugin
-			typed = strings.TrimSpace("/" + c.Name + " " + args)
+		if name, args, _ := strings.Cut(typed, " "); x.Name != "" && name != "/"+x.Name { // the user typed another name
+			typed = strings.TrimSpace("/" + x.Name + " " + args)
 		}
 		expansion, err = p.runHooksEmittingFramesOnly(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {

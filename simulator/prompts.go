@@ -99,7 +99,7 @@ func (p *turnPrompts) prepareUnknownCommandFallback(ctx context.Context, name st
 	init, names := p.sim.main.Context.Init(ctx), []string{}
 	for _, skill := range p.sim.commands.Loaded().Skills {
 		if slices.Contains(init.SlashCommands, skill.Name) && len(names) < maxCommandsListedForUnknownCommand {
-			names = append(names, skill.Name)
+			names = append(names, cmp.Or(skill.DisplayName, skill.Name))
 		}
 	}
 	p.commandFallback = &protocol.AttachmentAdded{

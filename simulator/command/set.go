@@ -202,7 +202,7 @@ func loadedContext(o Options) slash.LoadedContext {
 	model := claudecode.FactsOfModel(claudecode.ResolveModel(o.State.Model()))
 	for _, k := range o.Catalog.Commands() {
 		if k.IsListedForModel() {
-			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: model.Context.SkillTokens(len(k.LineInModelContext()))})
+			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, DisplayName: k.DisplayName(), Source: k.Source, Path: k.Path, Tokens: model.Context.SkillTokens(len(k.LineInModelContext()))})
 		}
 	}
 	for _, k := range claudecode.ContextSkills() {

@@ -10,12 +10,13 @@ import (
 
 // UsageItem is a part of the context. An agent has a Type, others have a Name. An MCP tool has a Server, but no tokens.
 type UsageItem struct {
-	Name   string `json:"name,omitempty"`
-	Type   string `json:"agent_type,omitempty"`
-	Server string `json:"server_name,omitempty"`
-	Source string `json:"source,omitempty"`
-	Tokens int    `json:"tokens"`
-	Path   string `json:"-"` // file of an agent or a skill; empty means none
+	Name        string `json:"name,omitempty"`
+	Type        string `json:"agent_type,omitempty"`
+	Server      string `json:"server_name,omitempty"`
+	Source      string `json:"source,omitempty"`
+	Tokens      int    `json:"tokens"`
+	Path        string `json:"-"` // file of an agent or a skill; empty means none
+	DisplayName string `json:"-"` // name of a skill for users; empty means Name
 }
 
 // MemoryFile is an instruction file, such as CLAUDE.md, in the output of /context.

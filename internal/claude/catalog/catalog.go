@@ -143,10 +143,9 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	commands := c.Commands()
 	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
 	if i < 0 {
-		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.PluginSkillShortName() == name || k.Title == name) })
-	}
-	if i < 0 {
-		return Command{}, false
+		if i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.Title == name || k.DisplayName() == name) }); i < 0 {
+			return Command{}, false
+		}
 	}
 	return commands[i], true
 }
@@ -178,22 +177,26 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// LineInModelContext returns the line about the command in the list that the model receives.
+// DisplayName returns the title, for a plugin's command after the name of the plugin; the name if the command has no title.
+func (k Command) DisplayName() string {
+	if plugin, _, isQualified := strings.Cut(k.Name, ":"); k.Title != "" && isQualified && k.Source == pluginSource {
+		return plugin + ":" + k.Title
+	}
+	return cmp.Or(k.Title, k.Name)
+}
+
+// LineInModelContext returns the line about the command in the list that the model receives. Titles with spaces are left out.
 func (k Command) LineInModelContext() string {
-	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
+	name := k.Name
+	if shown := k.DisplayName(); shown != name && !strings.Contains(shown, " ") {
+		name += " (" + shown + ")"
+	}
+	return strings.TrimSuffix("- "+name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
 // IsListedForModel reports whether the context of the model lists the command. A plugin's command needs a description for this.
 func (k Command) IsListedForModel() bool {
 	return !k.HiddenFromModel && (k.HasDescription || k.Source != pluginSource)
-}
-
-// PluginSkillShortName returns the short name of a plugin's skill; empty means that it has none.
-func (k Command) PluginSkillShortName() string {
-	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
-		return short
-	}
-	return ""
 }
 
 // Counts returns the numbers of plugins and skills.

@@ -119,11 +119,9 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 // describeCommandNamed describes a custom or built-in command; the list is empty if there is no such command.
 func (h *hostedSession) describeCommandNamed(name string) []Command {
 	if c, ok := h.session.Plan().Catalog.Command(name); ok {
-		listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
-		if plugin, _, isOfPlugin := strings.Cut(c.Name, ":"); isOfPlugin && c.Title != "" {
-			listed.Name, listed.Aliases = plugin+":"+c.Title, []string{c.Title}
-		} else if c.Title != "" {
-			listed.Name = c.Title
+		listed := Command{Name: c.DisplayName(), Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
+		if c.Title != "" && listed.Name != c.Title {
+			listed.Aliases = []string{c.Title}
 		}
 		if listed.Name != c.Name {
 			listed.Aliases = append(listed.Aliases, c.Name)

@@ -25,9 +25,7 @@ func (b *backgroundView) agents() []backgroundTask {
 }
 
 func (b *backgroundView) footerTexts() (runningShellsText, endedAgentsHint, manageKeyHint string) {
-	if n := len(b.tasks) - len(b.agents()); n > 0 {
-		runningShellsText = " · " + countWithNoun(n, "shell")
-	}
+	runningShellsText = strings.TrimSuffix(b.runningShellsText(), stillRunning)
 	if b.agentEnded {
 		endedAgentsHint = " · /tasks to see subagents"
 	}
