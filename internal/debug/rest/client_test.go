@@ -215,23 +215,23 @@ func lostInPause(t *testing.T, policy debug.NoDecisionPolicy) {
 
 // A restarted debugger does not know the pause.
 func TestRestartedInPause(t *testing.T) {
-	h, fresh := newClientHub(t), newClientHub(t)
-	var current atomic.Pointer[http.Handler]
-	serve := func(h *debug.Hub) {
-		handler := Handler(Options{Hub: h})
-		current.Store(&handler)
-	}
-	serve(h)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
+	h := newClientHub(t)
+	first, fresh := Handler(Options{Hub: h}), Handler(Options{Hub: newClientHub(t)})
+	var restarted atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case restarted.Load():
+			fresh.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, pollPath): // the call is paused, and the client waits for the decision
+			restarted.Store(true)
+			panic(http.ErrAbortHandler)
+		default:
+			first.ServeHTTP(w, r)
+		}
+	}))
 	t.Cleanup(s.Close)
 	c := newClient(t, ClientOptions{URL: s.URL})
 	breakOn(t, h, "Bash")
-	sub := h.Subscribe(0)
-	go func() {
-		<-sub.C
-		serve(fresh)
-		s.CloseClientConnections()
-	}()
 	if _, _, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"}); err == nil || !strings.Contains(err.Error(), "pause_not_found") {
 		t.Errorf("%v", err)
 	}
