@@ -91,7 +91,7 @@ type Outcome struct {
 	Model    *string
 	Failed   bool                                  // the command failed; Text is the reason
 	IsSilent bool                                  // the result event does not contain Text
-	Work     func(context.Context) (string, error) // runs the skill's agent and returns the answer, which becomes the command's text; nil means that there is no agent
+	Work     func(context.Context) (string, error) // runs the skill's agent and returns its answer as the text of the command; nil means that the skill has no agent
 	Result   string                                // the command's name in the result event, such as "custom"; empty means the typed name
 }
 

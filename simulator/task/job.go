@@ -89,7 +89,7 @@ func (s *Set) RemoveJobs(matches func(Job) bool) int {
 	return before - len(s.scheduledJobs)
 }
 
-// NextWakeup returns the job with a run time of its own, if there is one. A session has at most one.
+// NextWakeup returns the wake-up that is scheduled for one point in time, if there is one. A session has at most one.
 func NextWakeup(s *Set) (wakeup Job, ok bool) {
 	for _, j := range s.Jobs() {
 		if !j.At.IsZero() {
