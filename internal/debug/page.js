@@ -102,6 +102,19 @@ function schemaOf(data) {
   return functions.function_metadata[data.method_name]?.input_schema;
 }
 
+// frames lists the stack of a call, which the caller reported.
+function frames(card, stack) {
+  one(".stack", card).hidden = !Array.isArray(stack) || stack.length === 0;
+  if (one(".stack", card).hidden) return;
+  field(card, "frames").replaceChildren(...stack.map((frame) => {
+    const item = document.createElement("li"), code = document.createElement("code");
+    item.textContent = `${frame?.function} ${frame?.filename}:${frame?.lineno} `;
+    code.textContent = frame?.code_context ?? "";
+    item.append(code);
+    return item;
+  }));
+}
+
 function makePause(pause) {
   const card = clone("pause");
   const data = pause.call_data;
@@ -113,7 +126,7 @@ function makePause(pause) {
   field(card, "phase").textContent = data.phase ?? "before";
   field(card, "reason").textContent = data.pause_reason === "exception" ? "failed" : "";
   field(card, "age").dataset.since = pause.paused_at;
-  field(card, "stack").href = `callstack/${encodeURIComponent(pause.id)}`;
+  frames(card, data.call_site?.stack_trace);
   field(card, "site").textContent = [
     data.breakpoint && data.breakpoint !== data.method_name && `breakpoint ${data.breakpoint}`,
     data.session_id && `session ${data.session_id}`,
@@ -354,8 +367,12 @@ function complete(input, list, names) {
 function makeBreakpoint({ name }) {
   const card = clone("breakpoint");
   field(card, "name").textContent = name;
-  field(card, "history").href = `breakpoint/${encodeURIComponent(name)}/history`;
-  field(card, "history").setAttribute("aria-label", `history of the breakpoint on ${name}`);
+  action(card, "history").setAttribute("aria-label", `History of the breakpoint on ${name}`);
+  action(card, "history").addEventListener("click", () => {
+    one("#filter").value = name;
+    one("#history").scrollIntoView();
+    refresh.history();
+  });
   action(card, "remove").setAttribute("aria-label", `Remove the breakpoint on ${name}`);
   const send = {
     behavior: (v) => post(named(name, "/behavior"), { behavior: v }),
@@ -434,7 +451,8 @@ function facts(card, call) {
   for (const [title, value, changed] of [
     ["input", call.original_input ?? inputOf(call), call.original_input && inputOf(call)],
     ["result", call.pretty_result, call.final_result], ["error", call.exception ?? call.exception_message],
-    ["session", call.session_id], ["server", call.server], ["call site", call.call_site], ["call", call.call_id],
+    ["traceback", call.exception_traceback], ["session", call.session_id], ["process", call.process_pid || ""], ["page", call.page_url], ["server", call.server],
+    ["signature", call.signature], ["call site", call.call_site], ["evaluations", call.repl_sessions?.join(", ")], ["call", call.call_id],
   ]) {
     if ((value === undefined || value === "") && changed === undefined) continue;
     const dt = document.createElement("dt"), dd = document.createElement("dd");
@@ -443,10 +461,6 @@ function facts(card, call) {
     else dd.append(...diff(plain(value).split("\n"), plain(changed).split("\n")));
     list.append(dt, dd);
   }
-  const more = document.createElement("a");
-  more.href = `call/${encodeURIComponent(call.call_id)}`;
-  more.textContent = "all details of this call";
-  list.append(more);
 }
 
 // diff shows removed and added lines. The common first and last lines are kept;
@@ -509,6 +523,11 @@ const load = {
   },
   async history() {
     const only = one("#filter").value.trim();
+    if (/[*?[{]/.test(only)) { // the pattern of a breakpoint
+      const { history } = await api("GET", `${named(only, "/history")}?limit=100`);
+      reconcile("history", history.map((e) => e.call_data), { key: (c) => c.call_id, make: makeCall, update: updateCall });
+      return;
+    }
     const { calls, total_count } = await api("GET", `/api/calls?limit=100&function_name=${encodeURIComponent(only)}`);
     reconcile("history", calls.reverse(), { key: (c) => c.call_id, make: makeCall, update: updateCall });
     attached(total_count > 0);

@@ -85,20 +85,6 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
 	return k, nil
 }
 
-// RunningUnpaused lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the list
-// after it has ended, because some of these clients do not report the end.
-func (h *Hub) RunningUnpaused() []CallData {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := []CallData{}
-	for _, id := range h.calls.order {
-		if k, ok := h.calls.byID[id]; ok && k.pause == nil {
-			all = append(all, k.data)
-		}
-	}
-	return all
-}
-
 // RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call after it has run, the
 // result is the id of the new pause; otherwise it is empty. An unknown call is not an error: older clients complete calls
 // that started before the server was restarted.

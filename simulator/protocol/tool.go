@@ -26,9 +26,7 @@ type Tool struct {
 
 // InputKeys returns the keys of the input schema, in its order.
 func (t Tool) InputKeys() (names []string) {
-	schema := plainjson.DecodeIgnoringErrors[struct {
-		Properties plainjson.Object `json:"properties"`
-	}](t.InputSchema)
+	schema := plainjson.DecodeIgnoringErrors[struct{ Properties plainjson.Object }](t.InputSchema)
 	for _, property := range schema.Properties {
 		names = append(names, property.Key)
 	}

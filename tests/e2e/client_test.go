@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -123,39 +122,21 @@ func TestLocalForeignPage(t *testing.T) {
 	}
 }
 
-// TestLinkedPages: the pages that the live page links to, and the list of routes.
-func TestLinkedPages(t *testing.T) {
+// TestStackAndHistory: a paused call shows its call stack, and a breakpoint lists its history.
+func TestStackAndHistory(t *testing.T) {
 	d := startDebugger(t)
-	d.breakpoint("Tool")
+	d.breakpoint("To*")
 	id := d.call("Tool", object{"n": 20})
+	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip", "fake_result": "long"})
+	begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Other"})
+	d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "result": "x"})
+	d.rest("POST", "/api/call/start", object{
+		"method_name": "Tool", "process_pid": 1, "process_start_time": 1,
+		"call_site": object{"stack_trace": []object{{"filename": "a.py", "lineno": 3, "function": "main", "code_context": "Tool(<1>)"}}},
+	})
 	p := d.open(1000, 800)
-	follow := func(link, then string) {
-		t.Helper()
-		eval[any](p, `document.querySelector(`+quote(link)+`).click()`)
-		p.wait(then)
-	}
-	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip", "fake_result": strings.Repeat("long ", 5)})
-	p.do(chromedp.Navigate(d.url + "/"))
-	for link, title := range map[string]string{
-		"#breakpoints .list a": "History of Tool", ".pause .site a": "Call Stack of Tool", "#history dl a": "Other",
-	} {
-		p.wait(`document.querySelector("#state").textContent === "live" && document.querySelector(` + quote("#breakpoints .list a") + `)`)
-		if strings.HasPrefix(link, ".pause") {
-			d.call("Tool", object{"n": 1})
-		}
-		if strings.HasPrefix(link, "#history") {
-			begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Other"})
-			d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "result": "x"})
-			p.wait(`document.querySelector("#history summary")`)
-			eval[any](p, `document.querySelector("#history summary").click()`)
-		}
-		p.wait(`document.querySelector(` + quote(link) + `)`)
-		follow(link, `document.querySelector("h2")?.textContent === `+quote(title))
-		p.do(chromedp.Navigate(d.url + "/"))
-	}
-	p.do(chromedp.Navigate(d.url + "/docs"))
-	p.wait(`document.querySelector("table").innerText.includes("/api/paused/{id}/continue")`)
-	if n := eval[int](p, `document.querySelectorAll("tr").length`); n < 35 {
-		t.Errorf("%d routes", n)
-	}
+	p.wait(`document.querySelector(".stack:not([hidden]) li")?.textContent === "main a.py:3 Tool(<1>)"`)
+	p.wait(`document.querySelectorAll("#history summary").length === 2`)
+	p.click(`#breakpoints [data-action="history"]`)
+	p.wait(`document.querySelectorAll("#history summary").length === 1`)
 }

@@ -82,7 +82,7 @@ var packageTable = []packageRow{
 	{4, "internal/debug", "the breakpoint debugger, controlled by people or by a scenario; it also connects to external MCP servers", "simulator/protocol executor internal/base/match internal/base/eval internal/base/cas mcp internal/base/plainjson scenarios"},
 	{0, "mcp/oauth", "OAuth logins of MCP servers: the flow and the credential store", "internal/base/plainjson"},
 	{1, "mcp/internal/connection", "one live connection to a server: transport, client, handshake, running requests", "internal/base/plainjson internal/base/proc"},
-	{4, "internal/debug/compat", "the older breakpoint clients: their values, calls, expressions, routes and pages", "simulator/protocol internal/debug internal/base/cas internal/debug/compat/pickle internal/base/plainjson"},
+	{4, "internal/debug/compat", "the older breakpoint clients: their values, calls, expressions and routes", "simulator/protocol internal/debug internal/base/cas internal/debug/compat/pickle internal/base/plainjson"},
 	{4, "internal/debug/mcpserver", "the breakpoint debugger as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/compat internal/base/plainjson"},
 	{4, "internal/debug/rest", "the breakpoint debugger over HTTP: its routes, and their client", "internal/base/match internal/base/localhttp internal/debug internal/debug/compat internal/base/plainjson simulator/protocol"},
 	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces in local directories", "internal/claude/catalog internal/base/argv internal/base/plainjson internal/base/process"},

@@ -128,9 +128,7 @@ func (l *loader) readEnabledPlugins(o Options) {
 	var known map[string]KnownMarketplace
 	for _, id := range o.Enabled {
 		name, shop, _ := strings.Cut(id, "@")
-		var entries struct {
-			Plugins []plainjson.Object `json:"plugins"`
-		}
+		var entries struct{ Plugins []plainjson.Object }
 		if !readJSONFile(o.Open(o.Marketplaces), KnownMarketplacesFile, &known) || known[shop].Dir == "" ||
 			!readJSONFile(o.Open(known[shop].Dir), MarketplaceManifestFile, &entries) {
 			continue

@@ -141,12 +141,3 @@ func FuzzInspect(f *testing.F) {
 		}
 	})
 }
-
-// TestFormatDuration checks that the duration of a call does not include the time during which it was paused (C5).
-func TestFormatDuration(t *testing.T) {
-	var r debug.Record
-	r.StartedAt, r.CompletedAt, r.PausedSeconds = 100, 110.5, 10
-	if got := formatRunTimeWithoutPause(r); got != "500 ms" {
-		t.Errorf("a call of half a second, paused for ten: %s", got)
-	}
-}

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *debug.ServerManager // nil means that the routes /api/mcp-* answer with status 503
-	Fallback http.Handler         // handles every path that is neither a route of this package nor an older page; nil means 404
+	Fallback http.Handler         // handles every path that is not a route of this package; nil means 404
 	MaxBody  int64                // bounds the body of a request; 0 means 96 MiB
 }
 

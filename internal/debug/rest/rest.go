@@ -37,8 +37,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { writeNotFoundOrMethodNotAllowed(w, r, mux) })
-	o.Fallback = cmp.Or(o.Fallback, http.NotFoundHandler())
-	mux.Handle("/", a.olderClients.Pages(o.Fallback))
+	mux.Handle("/", cmp.Or(o.Fallback, http.NotFoundHandler()))
 	return mux
 }
 
