@@ -370,7 +370,6 @@ function makeBreakpoint({ name }) {
   action(card, "history").setAttribute("aria-label", `History of the breakpoint on ${name}`);
   action(card, "history").addEventListener("click", () => {
     one("#filter").value = name;
-    one("#history").scrollIntoView();
     refresh.history();
   });
   action(card, "remove").setAttribute("aria-label", `Remove the breakpoint on ${name}`);

@@ -126,10 +126,9 @@ func TestLocalForeignPage(t *testing.T) {
 func TestStackAndHistory(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("To*")
-	id := d.call("Tool", object{"n": 20})
-	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip", "fake_result": "long"})
-	begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Other"})
-	d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "result": "x"})
+	for _, name := range []string{"Tool", "Other"} {
+		d.rest("POST", "/api/call/event", object{"method_name": name, "process_pid": 1, "process_start_time": 1})
+	}
 	d.rest("POST", "/api/call/start", object{
 		"method_name": "Tool", "process_pid": 1, "process_start_time": 1,
 		"call_site": object{"stack_trace": []object{{"filename": "a.py", "lineno": 3, "function": "main", "code_context": "Tool(<1>)"}}},
