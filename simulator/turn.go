@@ -380,7 +380,7 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 		return protocol.UserMessage{}, false
 	}
 	n, ok := s.main.Tasks.NextNotice(task.ConversationPhaseBetweenTurns)
-	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed}, ok
+	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed, NoQuery: s.main.Tasks.HasPendingNotice()}, ok
 }
 
 // HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.

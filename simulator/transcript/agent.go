@@ -267,6 +267,8 @@ func setPromptSourceOutsideTerminal(line *protocol.UserLine, ev *protocol.Prompt
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
+	} else if ev.NoQuery {
+		line.QueueOnly, line.TurnOrigin = true, ""
 	}
 	if ev.Source == protocol.PromptSourceWakeup {
 		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipCommands, line.WakeupSource, line.SkipAttachments = true, "system", "scheduled", true, ev.Source, true

@@ -178,12 +178,11 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.WrittenByCLI, RowSource: "local",
 	}
 	if ev.WrittenByCLI {
-		line.Companion = ev.Expansion != nil
-		if n := countBlocks(rawContentBlocks(ev.Content), "text"); n > 1 && ev.Expansion != nil {
-			line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
-		}
-		if ev.Expansion != nil {
+		if line.Companion = ev.Expansion != nil; line.Companion {
 			r.attachments.prompt = ev
+			if n := countBlocks(rawContentBlocks(ev.Content), "text"); n > 1 {
+				line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
+			}
 		}
 		return r.lines.writeAfterPendingLines(append(mended, line)...)
 	}
@@ -234,7 +233,6 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 func (r *recorder) countPromptAndSetPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
 	setPromptSourceOutsideTerminal(line, prompt)
 	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
-		line.QueueOnly, line.TurnOrigin = true, ""
 		return
 	}
 	r.promptCount++

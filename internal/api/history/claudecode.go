@@ -93,7 +93,11 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 		prompt, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), addedPromptSuffix)
 		r.before = append(r.before, newStep(as, prompt))
 	case KindBackgroundWorkNotice:
-		r.before = append(r.before, newStep(as, extractTaskNotificationElement(blockText)))
+		notice := extractTaskNotificationElement(blockText)
+		if last := len(r.before) - 1; last >= 0 && r.before[last].Kind == as { // the model answers queued notices together
+			notice, r.before = r.before[last].Text+"\n"+notice, r.before[:last]
+		}
+		r.before = append(r.before, newStep(as, notice))
 	case KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindSummaryReplacingHistory:
 		if len(r.prompt) > 0 { // the reply between the two prompts was removed
 			r.after = append(r.after, newStep(as, blockText))
@@ -150,10 +154,8 @@ func (r *messagePartCollector) stepFromCollectedPrompt(kind StepKind) Step {
 // Without such an element, it returns the text without the tags around it.
 func extractTaskNotificationElement(text string) (elementOrTextWithoutTags string) {
 	const begin, end = "<task-notification>", "</task-notification>"
-	if from := strings.Index(text, begin); from >= 0 {
-		if to := strings.LastIndex(text, end); to > from {
-			return text[from : to+len(end)]
-		}
+	if from, to := strings.Index(text, begin), strings.LastIndex(text, end); from >= 0 && to > from {
+		return text[from : to+len(end)]
 	}
 	return trimSystemReminderTags(text)
 }

@@ -58,10 +58,8 @@ func (g *MessageGroup) mergeMessage(m *Message) {
 	}
 	for _, in := range m.Steps {
 		if n := len(g.Steps); in.Kind == KindResults && g.Steps[n-1].Kind == KindResults {
-			both := in
-			both.Results = append(slices.Clip(g.Steps[n-1].Results), in.Results...)
-			g.Steps = append(slices.Clone(g.Steps[:n-1]), both)
-			continue
+			in.Results = append(slices.Clip(g.Steps[n-1].Results), in.Results...)
+			g.Steps = slices.Clone(g.Steps[:n-1])
 		}
 		g.Steps = append(g.Steps, in)
 	}

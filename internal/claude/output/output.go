@@ -168,7 +168,7 @@ type Limits struct {
 
 // Text writes the text of every result, followed by a newline. Failures are also written to stdout, with the texts of
 // the real CLI; messages about limits have no final newline (spec: cli-observed 2). A run in which background work was
-// reported has several results, separated by an empty line.
+// reported has several results, separated by an empty line; notices that the model answers together have one.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
 		between := ""
@@ -176,7 +176,7 @@ func Text(l Limits) Encoder {
 			if err != nil {
 				return err
 			}
-			if r, ok := ev.(*protocol.Result); ok {
+			if r, ok := ev.(*protocol.Result); ok && (r.NumTurns > 0 || r.Origin == nil) {
 				if _, err := io.WriteString(w, between+l.textOfResultOrFailure(r)); err != nil {
 					return err
 				}
