@@ -10,17 +10,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CannedMode selects what happens to calls without a canned result.
-type CannedMode int
+// UncannedCallPolicy selects what happens to calls without a canned result.
+type UncannedCallPolicy int
 
 // What happens to calls that have no canned result.
 const (
-	ModeLive CannedMode = iota // runs calls that have no canned result
-	ModeMock                   // makes calls that have no canned result fail; no MCP server and no built-in tool is called
+	ModeLive UncannedCallPolicy = iota // runs calls that have no canned result
+	ModeMock                           // makes calls that have no canned result fail; no MCP server and no built-in tool is called
 )
 
-// CannedTool contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).
-type CannedTool struct {
+// CannedToolSettings contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).
+type CannedToolSettings struct {
 	Result      *string // text of the result of each call; nil means none
 	Error       *string // text with which calls are refused, unless AutoApprove is set; nil means that they are not refused
 	AutoApprove bool
@@ -28,8 +28,8 @@ type CannedTool struct {
 
 // CannedOptions configures [Canned]. The zero value runs every call that has no canned result.
 type CannedOptions struct {
-	Mode  CannedMode
-	Tools map[string]CannedTool // keyed by canonical tool name
+	Mode  UncannedCallPolicy
+	Tools map[string]CannedToolSettings // keyed by canonical tool name
 	// Shape builds the result of a successful canned call from its text. It adds the structured output that the real
 	// tool would return. Nil means that the result has only the text.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
@@ -41,7 +41,7 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	return o.Mode == ModeMock || tool.refusesEveryCall() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
 }
 
-func (t CannedTool) refusesEveryCall() bool { return t.Error != nil && !t.AutoApprove }
+func (t CannedToolSettings) refusesEveryCall() bool { return t.Error != nil && !t.AutoApprove }
 
 // Canned returns a middleware that answers calls from the scenario. It first waits for the delay of the call. Then it
 // uses the first of these values that the scenario contains: the error of the tool, the result of the call, the result

@@ -33,7 +33,7 @@ func text(s string) protocol.ToolResult {
 // TestCanned checks the results and errors that a scenario defines for calls and tools. In mode
 // "mock", no server gets a call (spec: scenario-format 1; also scenario-compat 1.6 and Q5, surfaces).
 func TestCanned(t *testing.T) {
-	tools := map[string]executor.CannedTool{
+	tools := map[string]executor.CannedToolSettings{
 		"mcp__s__t": {Result: new("of the tool")},
 		"Bash":      {Error: new("not here")},
 		"Write":     {Error: new("not here"), AutoApprove: true},
@@ -42,7 +42,7 @@ func TestCanned(t *testing.T) {
 	own := &protocol.CallScript{Result: new("of the call")}
 	tests := []struct {
 		name   string
-		mode   executor.CannedMode
+		mode   executor.UncannedCallPolicy
 		call   protocol.ToolUse
 		want   protocol.ToolResult
 		calls  int

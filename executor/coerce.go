@@ -21,7 +21,9 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
 		return input
 	}
-	var s struct{ Properties map[string]schemaProperty }
+	var s struct {
+		Properties map[string]inputSchemaProperty
+	}
 	if json.Unmarshal(schema, &s) != nil {
 		return input
 	}
@@ -46,14 +48,14 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-type schemaProperty struct {
-	Type  stringOrList     `json:"type"`
-	Enum  json.RawMessage  `json:"enum"`
-	Const json.RawMessage  `json:"const"`
-	Ref   string           `json:"$ref"`
-	AnyOf []schemaProperty `json:"anyOf"`
-	OneOf []schemaProperty `json:"oneOf"`
-	AllOf []schemaProperty `json:"allOf"`
+type inputSchemaProperty struct {
+	Type  stringOrList          `json:"type"`
+	Enum  json.RawMessage       `json:"enum"`
+	Const json.RawMessage       `json:"const"`
+	Ref   string                `json:"$ref"`
+	AnyOf []inputSchemaProperty `json:"anyOf"`
+	OneOf []inputSchemaProperty `json:"oneOf"`
+	AllOf []inputSchemaProperty `json:"allOf"`
 }
 
 type stringOrList []string
@@ -68,7 +70,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 }
 
 // acceptedTypes returns the JSON types that the schema accepts. anything is true if the schema has no constraint.
-func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
+func (p inputSchemaProperty) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
 		more, open := inner.acceptedTypes()
@@ -84,7 +86,7 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 var decimalNumberWithoutExponentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
 // convertStringToSchemaType returns the JSON value in a string; nil if the schema accepts strings or does not accept that value.
-func (p schemaProperty) convertStringToSchemaType(stringArgument string) (convertedJSONOrNil json.RawMessage) {
+func (p inputSchemaProperty) convertStringToSchemaType(stringArgument string) (convertedJSONOrNil json.RawMessage) {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(stringArgument)) {
 		return nil

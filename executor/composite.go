@@ -46,8 +46,8 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	return Result{}, ErrUnknownTool
 }
 
-// Hide returns a middleware that hides tools: hidden tools are not listed, and calls of them return [ErrUnknownTool].
-func Hide(hidden func(protocol.Tool) bool) Middleware {
+// RemoveTools returns a middleware that hides tools: hidden tools are not listed, and calls of them return [ErrUnknownTool].
+func RemoveTools(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &executorWithoutHiddenTools{next: next, hidden: hidden} }
 }
 

@@ -113,14 +113,14 @@ type Result struct {
 
 // Trace contains what the middlewares report about a call. It has no JSON form.
 type Trace struct {
-	Duration                  time.Duration                 // the run time of the tool itself, without questions and hooks
-	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil means unchanged
-	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
-	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none
-	CountDenial               bool                          // the call is added to result.permission_denials
-	Context                   []string                      // texts from hooks that the model receives in addition to the result
-	EventsBefore, EventsAfter []protocol.Event              // other events to show before and after the result
-	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
+	Duration                  time.Duration                   // the run time of the tool itself, without questions and hooks
+	ExecutedInput             json.RawMessage                 // the input after changes by hooks and the host; nil means unchanged
+	Breakpoints               []protocol.BreakpointDecision   // decisions at breakpoints, in order of time
+	Denied                    *protocol.PermissionDeniedEvent // event to show before the result; nil means none
+	CountDenial               bool                            // the call is added to result.permission_denials
+	Context                   []string                        // texts from hooks that the model receives in addition to the result
+	EventsBefore, EventsAfter []protocol.Event                // other events to show before and after the result
+	Stop                      *StopTurn                       // ends the turn after this result; nil means the turn continues
 }
 
 // StopTurn tells the simulator to end the turn after a call, and why.

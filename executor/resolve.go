@@ -98,12 +98,12 @@ func (x *Index) splitAtServerOrFirstSlash(written string) (server, tool string, 
 
 // Meta returns the names that hosts display for a call; differFromToolName is false if they display the tool's own
 // name. For a tool that is not listed, only DisplayName is set.
-func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, differFromToolName bool) {
+func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseDisplayNames, differFromToolName bool) {
 	if t, ok := x.toolsByCanonicalName[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
-			return protocol.ToolUseMeta{}, false
+			return protocol.ToolUseDisplayNames{}, false
 		}
-		return protocol.ToolUseMeta{ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName}, true
+		return protocol.ToolUseDisplayNames{ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName}, true
 	}
 	name := use.Name
 	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
@@ -111,9 +111,9 @@ func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, d
 	}
 	shown := displayNameFromRawToolName(name)
 	if shown == use.Name {
-		return protocol.ToolUseMeta{}, false
+		return protocol.ToolUseDisplayNames{}, false
 	}
-	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
+	return protocol.ToolUseDisplayNames{ID: use.ID, DisplayName: shown}, true
 }
 
 // toolNameAfterServerPrefix returns the tool in "server__tool". Because the name of a server may contain "__", several known

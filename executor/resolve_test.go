@@ -80,19 +80,19 @@ func TestIndexFirstWins(t *testing.T) {
 func TestMeta(t *testing.T) {
 	tests := []struct {
 		name string
-		want protocol.ToolUseMeta
+		want protocol.ToolUseDisplayNames
 		ok   bool
 	}{
-		{"mcp__s__echo", protocol.ToolUseMeta{ID: "1", DisplayName: "Echo", ServerDisplayName: "srv", ToolName: "echo"}, true},
-		{"mcp__s__get-sum", protocol.ToolUseMeta{ID: "1", DisplayName: "Get-Sum", ServerDisplayName: "srv", ToolName: "get-sum"}, true},
-		{"mcp__s__hinted", protocol.ToolUseMeta{ID: "1", DisplayName: "From Hints", ServerDisplayName: "srv", ToolName: "hinted"}, true},
-		{"mcp__s__long_running-op", protocol.ToolUseMeta{ID: "1", DisplayName: "Long Running-Op", ServerDisplayName: "srv", ToolName: "long_running-op"}, true},
-		{"mcp__s__nosuch", protocol.ToolUseMeta{ID: "1", DisplayName: "Nosuch"}, true},
-		{"mcp__gone__no_such", protocol.ToolUseMeta{ID: "1", DisplayName: "No Such"}, true},
-		{"mcp__x", protocol.ToolUseMeta{ID: "1", DisplayName: "X"}, true},
-		{"Bash", protocol.ToolUseMeta{}, false},
-		{"Nosuch", protocol.ToolUseMeta{}, false},
-		{"bash", protocol.ToolUseMeta{ID: "1", DisplayName: "Bash"}, true},
+		{"mcp__s__echo", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Echo", ServerDisplayName: "srv", ToolName: "echo"}, true},
+		{"mcp__s__get-sum", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Get-Sum", ServerDisplayName: "srv", ToolName: "get-sum"}, true},
+		{"mcp__s__hinted", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "From Hints", ServerDisplayName: "srv", ToolName: "hinted"}, true},
+		{"mcp__s__long_running-op", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Long Running-Op", ServerDisplayName: "srv", ToolName: "long_running-op"}, true},
+		{"mcp__s__nosuch", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Nosuch"}, true},
+		{"mcp__gone__no_such", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "No Such"}, true},
+		{"mcp__x", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "X"}, true},
+		{"Bash", protocol.ToolUseDisplayNames{}, false},
+		{"Nosuch", protocol.ToolUseDisplayNames{}, false},
+		{"bash", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Bash"}, true},
 	}
 	index := executor.NewIndex(exampleTools())
 	for _, tt := range tests {

@@ -55,8 +55,8 @@ func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	return ResourceTools(), nil
 }
 
-// InputError returns the error result for an invalid input of ToolSearch or a tool of [Resources]. It is nil for other calls.
-func InputError(call protocol.ToolUse) (refusalOrNil *protocol.ToolResult) {
+// SearchOrResourceInputError returns the error result for an invalid input of ToolSearch or a tool of [Resources]. It is nil for other calls.
+func SearchOrResourceInputError(call protocol.ToolUse) (refusalOrNil *protocol.ToolResult) {
 	switch call.Name {
 	case toolSearchName, listResourcesName, readResourceName, readResourceDirName:
 		return tool.Tool{Name: call.Name}.Validate(call)
@@ -80,7 +80,7 @@ func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
 	}
-	if refused := InputError(call); refused != nil {
+	if refused := SearchOrResourceInputError(call); refused != nil {
 		return ResultOf(*refused), nil
 	}
 	var in resourceInput

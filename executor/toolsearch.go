@@ -53,7 +53,7 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	if call.Name != toolSearchName {
 		return Result{}, ErrUnknownTool
 	}
-	if refused := InputError(call); refused != nil {
+	if refused := SearchOrResourceInputError(call); refused != nil {
 		return ResultOf(*refused), nil
 	}
 	in := struct {

@@ -22,14 +22,14 @@ func (a serverRequestHandler) HandleResourceUpdate(uri string) {
 	a.queueResourceUpdate(a.server, uri)
 }
 
-func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.Notification) {
+func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.ProgressOrLogNotification) {
 	if a.options.Observer != nil {
 		a.options.Observer.RecordNotification(notificationRecord(a.server, notification))
 	}
 }
 
 // notificationRecord returns the record of a notification. Members of a wrong type are omitted.
-func notificationRecord(server string, n connection.Notification) NotificationRecord {
+func notificationRecord(server string, n connection.ProgressOrLogNotification) NotificationRecord {
 	r := NotificationRecord{Source: RecordSource, Server: server, RawTool: n.Tool, ToolUseID: n.UseID}
 	if n.Method == string(wire.MethodNotificationProgress) {
 		r.Progress, _ = n.Params["progress"].(float64)

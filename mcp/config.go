@@ -98,16 +98,16 @@ type ConfigOptions struct {
 	CWD    string
 	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but expands none.
 	Environ              []string
-	Scopes               []Scope  // the sources besides Values, lowest precedence first
-	EntriesHaveTransport bool     // selects the format of debugger configurations: entries with "transport" below "servers"
-	Disabled             []string // lists the names of disabled servers from all sources
+	Scopes               []ScopeServers // the sources besides Values, lowest precedence first
+	EntriesHaveTransport bool           // selects the format of debugger configurations: entries with "transport" below "servers"
+	Disabled             []string       // lists the names of disabled servers from all sources
 	// DisabledProject lists servers of .mcp.json that are not started. Equal names from other sources are started.
 	DisabledProject []string
 }
 
-// Scope is a JSON object of server entries and its source. For the source "project", the entries are instead read from .mcp.json in CWD
+// ScopeServers is a JSON object of server entries and its source. For the source "project", the entries are instead read from .mcp.json in CWD
 // and its parents.
-type Scope struct {
+type ScopeServers struct {
 	Source  string // user, project, local
 	Servers json.RawMessage
 }
@@ -122,7 +122,7 @@ type Config struct {
 	Problems    []Problem // what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`
 }
 
-// Problem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [Scope].
+// Problem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [ScopeServers].
 type Problem struct{ Source, Server, Message string }
 
 // UnknownKey is a key of a server's entry that has no meaning there. Known are the keys that an entry of this type may have.
@@ -131,16 +131,16 @@ type UnknownKey struct {
 	Known       []string
 }
 
-// ConfigError reports a --mcp-config value that is unusable as a whole.
-type ConfigError struct {
+// ConfigFlagError reports a --mcp-config value that is unusable as a whole.
+type ConfigFlagError struct {
 	Details []string // one line each
 }
 
-func (e *ConfigError) Error() string {
+func (e *ConfigFlagError) Error() string {
 	return "Invalid MCP configuration:\n" + strings.Join(e.Details, "\n")
 }
 
-// LoadConfigs reads and merges all configuration. It returns a *ConfigError for a broken value in Values, lists
+// LoadConfigs reads and merges all configuration. It returns a *ConfigFlagError for a broken value in Values, lists
 // broken entries in Config.Errors, and reports a broken .mcp.json only in Config.Problems.
 func LoadConfigs(o ConfigOptions) (Config, error) {
 	l := configLoader{options: o, vars: newVariables(o.Environ, o.CWD)}
@@ -151,7 +151,7 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 			l.addServerEntries(s.Servers, s.Source, parseMCPServersEntry)
 		}
 	}
-	wrong := &ConfigError{}
+	wrong := &ConfigFlagError{}
 	for _, value := range o.Values {
 		if problem := l.addServersOfFlagValue(value); problem != "" {
 			wrong.Details = append(wrong.Details, problem)
@@ -174,7 +174,7 @@ func (l *configLoader) addServersOfMCPJSONFiles(dir string) {
 	if up := filepath.Dir(dir); up != dir {
 		l.addServersOfMCPJSONFiles(up)
 	}
-	data, err := plainjson.ReadBounded(filepath.Join(dir, ".mcp.json"))
+	data, err := plainjson.ReadFileUnlessTooLarge(filepath.Join(dir, ".mcp.json"))
 	if err != nil {
 		return
 	}
@@ -193,7 +193,7 @@ func (l *configLoader) addServersOfFlagValue(value string) (problem string) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(l.options.CWD, path)
 		}
-		data, err := plainjson.ReadBounded(path)
+		data, err := plainjson.ReadFileUnlessTooLarge(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
 			return "MCP config file not found: " + path
@@ -284,7 +284,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		if cfg.Type == typeSDK {
 			cfg.Source = typeSDK
 		}
-		l.addServerAndVariableWarnings(cfg)
+		l.addServerAndWarnIfVarsUnset(cfg)
 	}
 }
 
@@ -296,8 +296,8 @@ func (l *configLoader) addError(name string, e *configEntryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
-// addServerAndVariableWarnings adds a server. If there is one of the same name, the new server takes its place in the list.
-func (l *configLoader) addServerAndVariableWarnings(cfg ServerConfig) {
+// addServerAndWarnIfVarsUnset adds a server. If there is one of the same name, the new server takes its place in the list.
+func (l *configLoader) addServerAndWarnIfVarsUnset(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {

@@ -111,7 +111,7 @@ func TestConfigErrors(t *testing.T) {
 		{"lax.json", ""},
 	} {
 		_, err := LoadConfigs(ConfigOptions{Values: []string{test.value}, CWD: dir})
-		var ce *ConfigError
+		var ce *ConfigFlagError
 		switch {
 		case test.want == "":
 			if err != nil {
@@ -134,7 +134,7 @@ func TestScopes(t *testing.T) {
 	o := ConfigOptions{
 		CWD:    dir,
 		Values: []string{`{"mcpServers":{"p":{"command":"flag ${NOPE} ${YES} ${D:-d}"}}}`},
-		Scopes: []Scope{
+		Scopes: []ScopeServers{
 			{Source: "user", Servers: []byte(`{"a":{"command":"user"},"u":{"command":"user"},"l":{"command":"user"}}`)},
 			{Source: "project"},
 			{Source: "local", Servers: []byte(`{"l":{"command":"local"}}`)},

@@ -272,11 +272,11 @@ func TestSetServers(t *testing.T) {
 	crash := testConfig(t, "d", "crash-at-start")
 	for i, step := range []struct {
 		desired []ServerConfig
-		want    ServerChange
+		want    SetServersResult
 	}{
-		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "Connection closed"}}},
-		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, ServerChange{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
-		{[]ServerConfig{testConfig(t, "b", "ok")}, ServerChange{Removed: []string{"c"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, SetServersResult{Added: []string{"b", "d"}, Errors: map[string]string{"d": "Connection closed"}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, SetServersResult{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok")}, SetServersResult{Removed: []string{"c"}, Errors: map[string]string{}}},
 	} {
 		change, err := m.SetServers(t.Context(), "dynamic", step.desired)
 		if diff := cmp.Diff(step.want, change); diff != "" || err != nil {
@@ -326,7 +326,7 @@ func TestSameAfterExpansion(t *testing.T) {
 		}
 	}
 	change, err := m.SetServers(t.Context(), "dynamic", spelled("2"))
-	if diff := cmp.Diff(ServerChange{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
+	if diff := cmp.Diff(SetServersResult{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	assertGone(t, pid)

@@ -232,7 +232,7 @@ func (a oauthHeadersRenewer) NextRequestHeaders(ctx context.Context, _ map[strin
 }
 
 func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
+	value, err := a.client.Renew(ctx, oauth.UnauthorizedResponse{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
 		return nil, &connection.DialError{Reason: err.Error(), CLIText: err.Error(), NeedsAuth: !r.WasAccepted}
 	}

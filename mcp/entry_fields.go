@@ -18,7 +18,7 @@ import (
 var entrySchemaJSON string
 
 // entrySchemas are the schemas of the members that belong together, such as those of a transport.
-var entrySchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(entrySchemaJSON) })
+var entrySchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.MustParseSchemas(entrySchemaJSON) })
 
 // configEntryReader reads the members of one entry of a configuration and collects all problems in them, not only the first.
 type configEntryReader struct {

@@ -163,7 +163,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sendStateChange(ctx, stateChange{target: StateConnected}); err != nil {
+	if err := s.sendStateChange(ctx, stateChangeRequest{target: StateConnected}); err != nil {
 		return err
 	}
 	st, err := s.waitWhileConnecting(ctx)
@@ -188,7 +188,7 @@ func requestServerState(ctx context.Context, m *Manager, name string, want State
 	if err != nil {
 		return err
 	}
-	return s.sendStateChange(ctx, stateChange{target: want})
+	return s.sendStateChange(ctx, stateChangeRequest{target: want})
 }
 
 // Reconnect closes the connection of a server, if any, and opens a new one.
@@ -212,8 +212,8 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	return st.conn.DeliverFromHost(ctx, message)
 }
 
-// ServerChange is the outcome of SetServers.
-type ServerChange struct {
+// SetServersResult is the outcome of SetServers.
+type SetServersResult struct {
 	Added, Removed []string          // names, in order
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
@@ -222,8 +222,8 @@ type ServerChange struct {
 // lacks. Servers of other sources stay, but a server in desired replaces a server of the same name, which then belongs to source. A server
 // whose expanded configuration is unchanged keeps its process and connection. The servers that the SDK host configured belong to the
 // source "sdk". SetServers waits for the new servers as StartAndWait does.
-func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
-	change := ServerChange{Errors: map[string]string{}}
+func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (SetServersResult, error) {
+	change := SetServersResult{Errors: map[string]string{}}
 	m.mu.Lock()
 	if m.closed || !m.started {
 		m.mu.Unlock()

@@ -190,7 +190,7 @@ func TestTryReconnect(t *testing.T) {
 		}
 		return http.StatusTeapot
 	})
-	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Credentials: Credentials{Time: time.Now}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Credentials: CredentialStorage{Time: time.Now}})
 	const again = `Claude Code tried to connect to MCP server "s" again and could not. It can be tried again in %s s.`
 	for i, step := range []struct{ id, want string }{
 		{"a", fmt.Sprintf(again, "10")},

@@ -57,7 +57,7 @@ func TestOAuth_N31N33(t *testing.T) {
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	var debug logBuffer
 	cfg := ServerConfig{Name: "s", Type: "http", URL: front.URL + "/mcp"}
-	o := Options{Servers: []ServerConfig{cfg}, Debug: &debug, Credentials: Credentials{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: func() time.Time { return time.Unix(0, 0) }}}
+	o := Options{Servers: []ServerConfig{cfg}, Debug: &debug, Credentials: CredentialStorage{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: func() time.Time { return time.Unix(0, 0) }}}
 
 	m := start(t, o)
 	if st := m.Servers()[0]; st.State != StateNeedsAuth || st.Error != "HTTP 401: authorization required (run: claude mcp login s)" {
@@ -128,7 +128,7 @@ func TestBoundToken_N31(t *testing.T) {
 	}))
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	cfg := ServerConfig{Name: "s", Type: "http", URL: front.URL + "/mcp"}
-	o := Options{Servers: []ServerConfig{cfg}, Credentials: Credentials{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: time.Now}}
+	o := Options{Servers: []ServerConfig{cfg}, Credentials: CredentialStorage{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: time.Now}}
 	login, err := cfg.OAuthClient(o).Login(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
 	if err != nil {
 		t.Fatal(err)

@@ -29,23 +29,23 @@ const (
 
 // Options configure a Manager. The zero value is a manager without servers.
 type Options struct {
-	Servers         []ServerConfig // in config order
-	ClientVersion   string         // clientInfo.version
-	Environ         []string       // environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables
-	CWD             string         // the working directory of the servers, and the default root
-	Roots           []string       // absolute paths for roots/list; empty means CWD
-	ConnectTimeout  time.Duration  // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
-	ToolTimeout     time.Duration  // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
-	Batch           Batch          // how many servers connect at once
-	Pauses          Pauses         // pauses between attempts
-	SessionID       string         // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	Debug           io.Writer      // receives a line per message or warning, without values of headers and environment variables; nil means off
-	Negotiation     Negotiation    // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
-	Listing         Listing
+	Servers         []ServerConfig   // in config order
+	ClientVersion   string           // clientInfo.version
+	Environ         []string         // environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables
+	CWD             string           // the working directory of the servers, and the default root
+	Roots           []string         // absolute paths for roots/list; empty means CWD
+	ConnectTimeout  time.Duration    // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
+	ToolTimeout     time.Duration    // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
+	Batch           ConnectionLimits // how many servers connect at once
+	Pauses          Pauses           // pauses between attempts
+	SessionID       string           // CLAUDE_CODE_SESSION_ID in the environment of the servers
+	Debug           io.Writer        // receives a line per message or warning, without values of headers and environment variables; nil means off
+	Negotiation     Negotiation      // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
+	Listing         ListFilter
 	OptionalSchemas bool // accepts tools without an input schema, unlike the real CLI
-	// Credentials are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
+	// CredentialStorage are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
 	// headersHelper or an Authorization header.
-	Credentials Credentials
+	Credentials CredentialStorage
 	// ResourceUpdated is called when a subscribed resource changes; nil means that changes are ignored. If a resource
 	// changes again before the call, there is still only one call.
 	ResourceUpdated func(server, uri string)
@@ -65,18 +65,18 @@ type Options struct {
 	SDK func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 }
 
-// Listing limits the lists that are fetched from servers. DeclaredOnly leaves out the tools of servers that declare no
+// ListFilter limits the lists that are fetched from servers. DeclaredOnly leaves out the tools of servers that declare no
 // capabilities, as the real CLI does, and ToolsOnly leaves out prompts and resources.
-type Listing struct{ DeclaredOnly, ToolsOnly bool }
+type ListFilter struct{ DeclaredOnly, ToolsOnly bool }
 
-// Batch bounds how many servers connect at the same time.
-type Batch struct {
+// ConnectionLimits bounds how many servers connect at the same time.
+type ConnectionLimits struct {
 	Local  int // maximum for local servers; 0 means 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
 	Remote int // maximum for remote servers; 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
 
-// Credentials specify where OAuth credentials are stored.
-type Credentials struct {
+// CredentialStorage specify where OAuth credentials are stored.
+type CredentialStorage struct {
 	Path string // path of the file; empty means that nothing is stored
 	// Time is the clock. It decides whether credentials have expired, and how soon a call may try again to connect to a failed
 	// server; nil means immediately. Time is required if Path is set.
@@ -84,7 +84,7 @@ type Credentials struct {
 }
 
 // Now implements oauth.Clock.
-func (c Credentials) Now() time.Time {
+func (c CredentialStorage) Now() time.Time {
 	if c.Time == nil {
 		return time.Time{}
 	}

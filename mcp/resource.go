@@ -35,7 +35,7 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 // kinds of errors: a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], and an error that reports that no
 // response came in time. All this also applies to ResourceTemplates, GetPrompt and Subscribe.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
-	err = m.connectAndRequest(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
+	err = m.requestReconnectingIfLost(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
 		return err
 	})
@@ -45,7 +45,7 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result 
 // ResourceTemplates lists the resource templates of a server as it sent them; nil means the server has no resources.
 // Errors are those of [Manager.ReadResource].
 func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []json.RawMessage, err error) {
-	err = m.connectAndRequest(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
+	err = m.requestReconnectingIfLost(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		if !c.InitializeResult().Has("resources") {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []j
 // GetPrompt asks the server to fill in its prompt of this name with args, a JSON object of texts, and returns the result as the
 // server sent it. Errors are those of [Manager.ReadResource].
 func (m *Manager) GetPrompt(ctx context.Context, server, name string, args json.RawMessage) (result json.RawMessage, err error) {
-	err = m.connectAndRequest(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
+	err = m.requestReconnectingIfLost(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.GetPrompt(ctx, name, args)
 		return err
 	})
@@ -90,7 +90,7 @@ func (m *Manager) PromptText(ctx context.Context, p Prompt, words []string) (str
 // requestTimeout is the time limit of requests other than tool calls. A shorter ServerConfig.Timeout replaces it.
 const requestTimeout = 60 * time.Second
 
-func (m *Manager) connectAndRequest(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
+func (m *Manager) requestReconnectingIfLost(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
 	s, err := m.findServerUnlessClosed(server)
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ var ErrNoSubscriptions = errors.New("the MCP server does not support resource su
 // after a reconnect. If the server does not support subscriptions, the error is [ErrNoSubscriptions]. All other errors
 // are those of [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
-	return m.connectAndRequest(ctx, server, func(ctx context.Context, c *connection.Conn) error {
-		if !c.InitializeResult().SupportsSubscriptions() {
+	return m.requestReconnectingIfLost(ctx, server, func(ctx context.Context, c *connection.Conn) error {
+		if !c.InitializeResult().HasResourceSubscriptions() {
 			return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
 		}
 		err := c.Subscribe(ctx, uri)

@@ -38,8 +38,8 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is the tool_use_result of a call whose result has structured content, resource links or metadata.
-type structuredOutput struct {
+// toolUseResult is the tool_use_result of a call whose result has structured content, resource links or metadata.
+type toolUseResult struct {
 	Content           any                     `json:"content"`
 	StructuredContent json.RawMessage         `json:"structuredContent,omitempty"`
 	ResourceLinks     []protocol.ResourceLink `json:"resourceLinks,omitempty"`
@@ -109,14 +109,14 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 			content = r.Content.Blocks
 		}
 		if text != "null" {
-			r.Output = structuredOutput{Content: content, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
+			r.Output = toolUseResult{Content: content, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
 		}
 	case len(b.blocks) == 0:
 		return protocol.ToolResult{Content: nothing, Output: []protocol.Block{}}
 	case len(b.links) > 0 || meta != nil:
-		r.Output = structuredOutput{Content: b.blocks, ResourceLinks: b.links, Meta: meta}
+		r.Output = toolUseResult{Content: b.blocks, ResourceLinks: b.links, Meta: meta}
 	}
-	if out, ok := r.Output.(structuredOutput); ok {
+	if out, ok := r.Output.(toolUseResult); ok {
 		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured, ResourceLinks: b.links}
 	}
 	if structured == nil && !hasImage(b.blocks) && b.plainText() == "" {
@@ -186,7 +186,7 @@ func (v resultConverter) saveAndReplaceByRefusal(tool protocol.Tool, r protocol.
 		refusal += " Output has been saved to " + path + ".\n" + hint
 	}
 	r.Content = protocol.Content{Text: refusal}
-	if o, ok := r.Output.(structuredOutput); ok {
+	if o, ok := r.Output.(toolUseResult); ok {
 		o.Content = refusal
 		r.Output, r.MCP.Content = o, refusal
 	} else {
@@ -280,7 +280,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	case c.Type == "image" && c.Data != "":
 		b.addImage(c.MIMEType, c.Data)
 	case c.Type == "audio" && c.Data != "":
-		b.addBinaryNote("Audio from "+b.server, c.MIMEType, c.Data)
+		b.saveBinaryAndAddNote("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
 		b.addLink(c.ResourceLink)
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
@@ -304,7 +304,7 @@ func (b *blockBuilder) addImage(mime, data string) {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
-		b.addBinaryNote("Image from "+b.server, mime, data)
+		b.saveBinaryAndAddNote("Image from "+b.server, mime, data)
 		return
 	}
 	b.blocks = append(b.blocks, protocol.Image(mime, data))
@@ -328,11 +328,11 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 		b.addText("[Resource from %s at %s] %s", b.server, r.URI, *r.Text)
 		return
 	}
-	b.addBinaryNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
+	b.saveBinaryAndAddNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
 }
 
-// addBinaryNote adds a text that describes binary data, because the model cannot see the data itself.
-func (b *blockBuilder) addBinaryNote(label, mime, data string) {
+// saveBinaryAndAddNote adds a text that describes binary data, because the model cannot see the data itself.
+func (b *blockBuilder) saveBinaryAndAddNote(label, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)

@@ -84,7 +84,7 @@ func (l *connectionLoop) refreshMayStart() <-chan struct{} {
 	return l.conn.ListsChanged()
 }
 
-func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requested stateChange) {
+func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requested stateChangeRequest) {
 	switch requested.target {
 	case StateConnected:
 		if l.conn == nil && l.dialResults == nil {

@@ -104,7 +104,7 @@ type server struct {
 	*managerState
 	cfg          ServerConfig // immutable: a changed configuration is a new server
 	configuredBy string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
-	stateChanges chan stateChange
+	stateChanges chan stateChangeRequest
 	cancel       context.CancelFunc
 	done         chan struct{}               // closed when the connectionLoop has ended and everything is shut down
 	login        atomic.Pointer[oauth.Login] // the latest login; nil means none
@@ -134,7 +134,7 @@ type status struct {
 	warnings       []string
 }
 
-type stateChange struct {
+type stateChangeRequest struct {
 	target        State // StateConnected, StateDisconnected or StateDisabled
 	singleAttempt bool
 	accepted      chan struct{}
@@ -143,7 +143,7 @@ type stateChange struct {
 func newServer(c *managerState, cfg ServerConfig) *server {
 	s := &server{
 		managerState: c, cfg: cfg,
-		stateChanges: make(chan stateChange), done: make(chan struct{}), statusChanged: make(chan struct{}),
+		stateChanges: make(chan stateChangeRequest), done: make(chan struct{}), statusChanged: make(chan struct{}),
 		cancel: func() {}, subscriptions: map[string]bool{},
 		current: status{state: StateConfigured},
 	}
@@ -197,7 +197,7 @@ func (s *server) waitWhileConnecting(ctx context.Context) (status, error) {
 	return s.waitForStatus(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-func (s *server) sendStateChange(ctx context.Context, r stateChange) error {
+func (s *server) sendStateChange(ctx context.Context, r stateChangeRequest) error {
 	r.accepted = make(chan struct{})
 	select {
 	case s.stateChanges <- r:
@@ -239,7 +239,7 @@ func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.
 }
 
 func (s *server) connectOnceAndWait(ctx context.Context) (status, error) {
-	if err := s.sendStateChange(ctx, stateChange{target: StateConnected, singleAttempt: true}); err != nil {
+	if err := s.sendStateChange(ctx, stateChangeRequest{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitWhileConnecting(ctx)

@@ -46,7 +46,7 @@ type Breakpoint struct {
 	at     diag.Position
 	index  int
 	source *fill.Source
-	lib    *fill.ExpressionLibrary
+	lib    *fill.CompiledExpressions
 }
 
 // The phases and actions of a [Breakpoint].

@@ -21,7 +21,7 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &scenarioCompiler{&fill.Checker{Library: fill.NewEmptyExpressionLibrary(), Source: s.source, ReadFile: diag.ReadRegularFile, Diagnostics: &found}}
+	c := &scenarioCompiler{&fill.Checker{Library: fill.NewCompiledExpressions(), Source: s.source, ReadFile: diag.ReadRegularFile, Diagnostics: &found}}
 	c.compileScenario(s)
 	s.library, s.rules = c.Library, &lazyRulePatternIndex{}
 	return found.Err()
@@ -94,7 +94,7 @@ func canonicalPermissionMode(anySpelling string) (realCLISpelling string, isKnow
 }
 
 func (c *scenarioCompiler) compileRule(r *Rule, i int) {
-	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePatternAtKey(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
+	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePatternAtKey(&r.Pattern, "pattern"), promptSourceFilter: promptSourceFilter{r.Source, &r.Pattern}}
 	r.groups = sortAndSpaceJoinGroupNames(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
@@ -105,7 +105,7 @@ func (c *scenarioCompiler) compileRule(r *Rule, i int) {
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.Path = append(c.Path, "turns", t)
-		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePatternAtKey(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
+		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePatternAtKey(&turn.Expect, "expect"), promptSourceFilter: promptSourceFilter{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
 		turn.groups = sortAndSpaceJoinGroupNames(names)
 		c.Groups = turn.groups

@@ -70,17 +70,17 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 // SetPromptCount sets the number of prompts so far, which changes after /clear or if the history is shortened. Rules keep their counts.
 func (e *Engine) SetPromptCount(n int) { e.promptCount = n }
 
-// ScriptError reports that an expression or a template of a rule failed at run time.
-type ScriptError struct {
+// RuleEvaluationError reports that an expression or a template of a rule failed at run time.
+type RuleEvaluationError struct {
 	Rule RuleRef
 	Err  error
 }
 
-func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Error() }
+func (e *RuleEvaluationError) Error() string { return e.Rule.String() + ": " + e.Err.Error() }
 
-func (e *ScriptError) Unwrap() error { return e.Err }
+func (e *RuleEvaluationError) Unwrap() error { return e.Err }
 
-// Next returns the reply to one request. The error is a [*ScriptError] if an expression fails; otherwise
+// Next returns the reply to one request. The error is a [*RuleEvaluationError] if an expression fails; otherwise
 // it comes from ctx or from the counter of rules. A scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedTemplateState(ctx)
@@ -133,7 +133,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if h.failure != nil {
 		f, err := renderFailure(ctx, h.scope, h.failure)
 		if err != nil {
-			return reply, &ScriptError{h.ref, err}
+			return reply, &RuleEvaluationError{h.ref, err}
 		}
 		reply.Failure = f
 	}
@@ -230,7 +230,7 @@ func (e *Engine) selectTurnRuleOrDefault(ctx context.Context, r Request) (*match
 		}
 		sc := e.newScope(&rule.compiledRule, c, vars)
 		if ok, err := sc.EvaluateCondition(ctx, rule.When); err != nil {
-			return nil, &ScriptError{e.ruleRef(i, -1), err}
+			return nil, &RuleEvaluationError{e.ruleRef(i, -1), err}
 		} else if !ok {
 			continue
 		}
@@ -284,7 +284,7 @@ func (e *Engine) takeExpectedTurn(ctx context.Context, r Request, vars map[strin
 	sc := e.newScope(&turn.compiledRule, c, vars)
 	sc.InheritGroups(at.groups)
 	if ok, err := sc.EvaluateCondition(ctx, turn.When); err != nil {
-		return nil, &ScriptError{e.ruleRef(at.rule, at.nextTurn), err}
+		return nil, &RuleEvaluationError{e.ruleRef(at.rule, at.nextTurn), err}
 	} else if !ok {
 		return nil, nil
 	}
@@ -314,7 +314,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	session := v.Session
 	session.Turn = cmp.Or(session.Turn, e.promptCount)
 	schemas := map[string]any{}
-	if e.scenario.library.UsesTrackedVariable("schemas") {
+	if e.scenario.library.UsesPerRequestVariable("schemas") {
 		for name, raw := range v.Schemas {
 			schemas[name] = plainjson.DecodeForExpressions(raw)
 		}
@@ -324,7 +324,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
 		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.IsResumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	if slices.ContainsFunc(fill.RequestPropertyVariables(), e.scenario.library.UsesTrackedVariable) {
+	if slices.ContainsFunc(fill.RequestPropertyVariables(), e.scenario.library.UsesPerRequestVariable) {
 		v.Call.addVariables(vars)
 	}
 	vars["system"] = v.SystemPrompt
@@ -363,7 +363,7 @@ func (e *Engine) newScriptErrorAtLatestStep(failedResponse *activeResponse, err 
 	if failedResponse.rule.rule >= 0 {
 		ref.Line = e.positionOfRuleOrTurn(failedResponse.rule.rule, failedResponse.rule.turn, "response", "steps", failedResponse.nextStep-1).Line
 	}
-	return &ScriptError{ref, err}
+	return &RuleEvaluationError{ref, err}
 }
 
 // convertResults converts results for expressions. Their content is decoded only if an expression uses it.
@@ -371,7 +371,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
 		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
-		if !e.scenario.library.UsesTrackedVariable("results") {
+		if !e.scenario.library.UsesPerRequestVariable("results") {
 			continue
 		}
 		vars[i].Content = plainjson.DecodeForExpressions(r.Content)

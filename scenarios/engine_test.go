@@ -64,7 +64,7 @@ func converse(t *testing.T, e *Engine, lines ...string) []string {
 		r := Request{Prompt: line, Vars: Vars{
 			Model: "m", PermissionMode: "default", Tools: []string{"Bash", "mcp__w__f"},
 			Schemas: map[string]json.RawMessage{"mcp__w__f": json.RawMessage(`{"type":"object","required":["city"]}`)},
-			Session: Session{ID: "S", IsResumed: true},
+			Session: SessionVars{ID: "S", IsResumed: true},
 		}}
 		if rest, ok := strings.CutPrefix(line, "+ "); ok {
 			r.Prompt, r.IsInjected, r.IsNotification = rest, true, true

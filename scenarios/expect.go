@@ -194,9 +194,9 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 	})
 }
 
-// UnusedRules returns the rules that answered no prompt. It returns nil if an expectation has `unused`, because that
+// UnusedRulesUnlessExpected returns the rules that answered no prompt. It returns nil if an expectation has `unused`, because that
 // expectation reports these rules.
-func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
+func (s *Scenario) UnusedRulesUnlessExpected(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
 		return nil

@@ -70,16 +70,16 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// failureTypeSpec contains the required and the optional keys of a type of failure, in addition to
+// failureTypeKeysAndDefaults contains the required and the optional keys of a type of failure, in addition to
 // `type`, and the values that `--failure NAME` uses for them.
-type failureTypeSpec struct {
+type failureTypeKeysAndDefaults struct {
 	requiredKeys, optionalKeys []string
 	valuesForFailureOption     Failure
 }
 
-func failureTypeSpecs() map[FailureType]failureTypeSpec {
+func failureTypeKeysAndExamples() map[FailureType]failureTypeKeysAndDefaults {
 	times := []string{"times"}
-	return map[FailureType]failureTypeSpec{
+	return map[FailureType]failureTypeKeysAndDefaults{
 		FailConnectionTimeout:  {[]string{"after_ms"}, times, Failure{AfterMS: 5000}},
 		FailAuthError:          {[]string{"message"}, times, Failure{Message: "Invalid API key"}},
 		FailRateLimit:          {[]string{"retry_after"}, times, Failure{RetryAfter: 60}},
@@ -105,7 +105,7 @@ func (f *Failure) BindValue(failureTable diag.Value, b *diag.Binding) {
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
-	kind := failureTypeSpecs()[f.Type]
+	kind := failureTypeKeysAndExamples()[f.Type]
 	reportMissingOrForeignKeys(failureTable, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
@@ -159,7 +159,7 @@ func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t
 // unknown. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	kind := FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
-	known, ok := failureTypeSpecs()[kind]
+	known, ok := failureTypeKeysAndExamples()[kind]
 	if !ok {
 		return nil
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 func newShadowedRuleFinder(rules []Rule) *shadowedRuleFinder {
-	s := &shadowedRuleFinder{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxPatternComparisons}
+	s := &shadowedRuleFinder{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[trieEdge]int{}, rules: map[int]int{}}, comparisons: maxPatternComparisons}
 	for i := range rules {
 		r := &rules[i]
 		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
@@ -129,11 +129,11 @@ func canBeEmpty(re *syntax.Regexp) bool {
 
 // trie contains strings, each with the first rule that was added for it.
 type trie struct {
-	children map[transition]int
+	children map[trieEdge]int
 	rules    map[int]int // rule of the string that ends at a node
 }
 
-type transition struct {
+type trieEdge struct {
 	node int
 	char byte
 }
@@ -141,7 +141,7 @@ type transition struct {
 func (t trie) addString(text string, rule int) {
 	node := 0
 	for i := range len(text) {
-		key := transition{node, text[i]}
+		key := trieEdge{node, text[i]}
 		to, ok := t.children[key]
 		if !ok {
 			to = len(t.children) + 1
@@ -159,7 +159,7 @@ func (t trie) findAnySubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0
 		for i := start; i < len(text); i++ {
-			to, found := t.children[transition{node, text[i]}]
+			to, found := t.children[trieEdge{node, text[i]}]
 			if !found {
 				break
 			}

@@ -158,7 +158,7 @@ func countGroups(p *Pattern) int {
 
 func (l *linter) lintAnswer(p diagnosticLocation, groups int, when string, response *Response, failure *Failure) {
 	lists := templateListLengths{captureGroups: groups}
-	l.lintCondition(p.below("when"), lists, when)
+	l.lintConditionIndices(p.below("when"), lists, when)
 	if failure != nil {
 		l.lintText(p.below("failure", "message"), lists, failure.Message)
 		l.lintText(p.below("failure", "partial_text"), lists, failure.PartialText)
@@ -178,7 +178,7 @@ func (l *linter) lintResponse(p diagnosticLocation, lists templateListLengths, r
 func (l *linter) lintSteps(p diagnosticLocation, lists templateListLengths, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.below(i)
-		l.lintCondition(sp.below("when"), lists, s.When)
+		l.lintConditionIndices(sp.below("when"), lists, s.When)
 		l.lintText(sp.below("thinking"), lists, s.Thinking)
 		l.lintText(sp.below("text"), lists, s.Text)
 		l.lintCalls(sp.below("tool_calls"), lists, s.ToolCalls)
@@ -297,7 +297,7 @@ func (l *linter) lintText(p diagnosticLocation, lists templateListLengths, src s
 	}
 }
 
-func (l *linter) lintCondition(p diagnosticLocation, lists templateListLengths, src string) {
+func (l *linter) lintConditionIndices(p diagnosticLocation, lists templateListLengths, src string) {
 	if mayIndexVariables(src) && !indexesCertainlyInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInExpression(src))
 	}

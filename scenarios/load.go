@@ -69,13 +69,13 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 type loader struct {
 	LoadOptions
 	diagnostics diag.List
-	lib         *fill.ExpressionLibrary
+	lib         *fill.CompiledExpressions
 	loaded      []string // cleaned paths of the files included so far
 	fileTexts   []string // texts of all files, in the order in which they were read
 }
 
 func newLoader(o LoadOptions) *loader {
-	return &loader{LoadOptions: o, lib: fill.NewEmptyExpressionLibrary()}
+	return &loader{LoadOptions: o, lib: fill.NewCompiledExpressions()}
 }
 
 func (l *loader) readTextFile(path string) (string, error) {
@@ -266,8 +266,8 @@ func convertRustClaudelessScenario(scenarioFile diag.Value) (currentForm diag.Va
 	if !hasRustClaudelessFormat(scenarioFile) {
 		return scenarioFile
 	}
-	hidden := scenarioFile.NewTableAtPosition(diag.Field{Key: "hidden_tools", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "true")})
-	fields := []diag.Field{{Key: "templates", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "false")}, {Key: "compat", Value: hidden}}
+	hidden := scenarioFile.NewTableAtPosition(diag.TableEntry{Key: "hidden_tools", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "true")})
+	fields := []diag.TableEntry{{Key: "templates", Value: scenarioFile.NewScalarAtPosition(diag.KindBool, "false")}, {Key: "compat", Value: hidden}}
 	for _, f := range scenarioFile.Fields() {
 		switch f.Key {
 		case "claude":
@@ -300,7 +300,7 @@ func hasRustClaudelessFormat(scenarioFile diag.Value) bool {
 
 // convertRustClaudelessRule converts a rule or a turn. pattern is the key that replaces `on`.
 func convertRustClaudelessRule(rule diag.Value, pattern string) diag.Value {
-	var fields, response []diag.Field
+	var fields, response []diag.TableEntry
 	for _, f := range rule.Fields() {
 		switch f.Key {
 		case "say", "tools", "usage", "delay_ms":
@@ -343,11 +343,11 @@ func convertRustClaudelessPattern(rustPattern diag.Value) (currentForm diag.Valu
 	} else if rustPattern.Kind != diag.KindString {
 		return rustPattern
 	}
-	return rustPattern.NewTableAtPosition(diag.Field{Key: "type", Value: rustPattern.NewScalarAtPosition(diag.KindString, kind)}, diag.Field{Key: key, Value: text})
+	return rustPattern.NewTableAtPosition(diag.TableEntry{Key: "type", Value: rustPattern.NewScalarAtPosition(diag.KindString, kind)}, diag.TableEntry{Key: key, Value: text})
 }
 
 func convertRustToolsTable(rustTools diag.Value) (toolExecutionTable diag.Value) {
-	var fields, tools []diag.Field
+	var fields, tools []diag.TableEntry
 	for _, f := range rustTools.Fields() {
 		if f.Key == "mode" {
 			fields = append(fields, f)
@@ -356,7 +356,7 @@ func convertRustToolsTable(rustTools diag.Value) (toolExecutionTable diag.Value)
 		f.Value = renameKeys(f.Value, map[string]string{"approve": "auto_approve"})
 		tools = append(tools, f)
 	}
-	return rustTools.NewTableAtPosition(append(fields, diag.Field{Key: "tools", Value: rustTools.NewTableAtPosition(tools...)})...)
+	return rustTools.NewTableAtPosition(append(fields, diag.TableEntry{Key: "tools", Value: rustTools.NewTableAtPosition(tools...)})...)
 }
 
 func renameKeys(table diag.Value, names map[string]string) diag.Value {

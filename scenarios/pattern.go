@@ -76,7 +76,7 @@ type compiledRule struct {
 	source *fill.Source
 	index  int    // index of the rule in its file
 	groups string // names of the capture groups that its expressions can use, separated by spaces
-	promptSources
+	promptSourceFilter
 }
 
 // The values of `source`.
@@ -85,15 +85,15 @@ const (
 	promptSourceAny          = "any"
 )
 
-// promptSources selects the prompts that a rule answers: the user's, the CLI's or both. The zero value selects the user's.
-type promptSources struct {
+// promptSourceFilter selects the prompts that a rule answers: the user's, the CLI's or both. The zero value selects the user's.
+type promptSourceFilter struct {
 	sourceKey                   string   // the key `source`; empty means that the pattern decides
 	patternUsedWithoutSourceKey *Pattern // nil means no pattern
 }
 
 // AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. A rule
 // without `source` answers them if its pattern contains a text that only the CLI writes.
-func (a promptSources) AnswersNotifications() bool {
+func (a promptSourceFilter) AnswersNotifications() bool {
 	if a.sourceKey != "" || a.patternUsedWithoutSourceKey == nil {
 		return a.sourceKey == promptSourceNotification || a.sourceKey == promptSourceAny
 	}
@@ -103,7 +103,7 @@ func (a promptSources) AnswersNotifications() bool {
 	})
 }
 
-func (a promptSources) canAnswerPrompt(isNotification bool) bool {
+func (a promptSourceFilter) canAnswerPrompt(isNotification bool) bool {
 	if isNotification {
 		return a.AnswersNotifications()
 	}

@@ -56,7 +56,7 @@ type Vars struct {
 	Tools                               []string                   // canonical names
 	Context                             []string                   // texts that were added for the model in this turn, for example by hooks
 	Schemas                             map[string]json.RawMessage // canonical name → input schema
-	Session                             Session
+	Session                             SessionVars
 	Call                                RequestProperties
 }
 
@@ -82,8 +82,8 @@ func (c RequestProperties) addVariables(variables map[string]any) {
 	}
 }
 
-// Session is `session` in expressions.
-type Session struct {
+// SessionVars is `session` in expressions.
+type SessionVars struct {
 	ID        string
 	IsResumed bool
 	Turn      int // number of the prompt in the session, from 1; 0 means that the engine counts prompts
@@ -362,7 +362,7 @@ func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.T
 			return use, err
 		}
 		if c.Result.File != "" {
-			text = s.TextFile(c.Result.File)
+			text = s.LoadedTextFile(c.Result.File)
 		}
 		use.Script.Result = &text
 	}

@@ -31,10 +31,10 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 	return s.source.DiagnosticAtValue(path, offset, message)
 }
 
-// UsesTrackedVariable reports whether an expression of the scenario may use a variable that can differ between requests with
+// UsesPerRequestVariable reports whether an expression of the scenario may use a variable that can differ between requests with
 // the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [RequestProperties].
-func (s *Scenario) UsesTrackedVariable(name string) bool {
-	return s.library != nil && s.library.UsesTrackedVariable(name)
+func (s *Scenario) UsesPerRequestVariable(name string) bool {
+	return s.library != nil && s.library.UsesPerRequestVariable(name)
 }
 
 // Turns returns the positions of the turns of the rule with this index, in order. It returns nil if no such rule exists.

@@ -319,7 +319,7 @@ type Frame struct {
 
 type compiledScenario struct {
 	source  *fill.Source
-	library *fill.ExpressionLibrary
+	library *fill.CompiledExpressions
 	rules   *lazyRulePatternIndex
 	texts   []string // source texts of the scenario and of included files, in the order in which they were read
 

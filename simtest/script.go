@@ -324,7 +324,7 @@ func newBypassRefusalServer(s *testRun) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		found := runner.RefuseBypassingRequest(w, r, refusalAdvice)
+		found := runner.RefuseForeignClient(w, r, refusalAdvice)
 		mu.Lock()
 		defer mu.Unlock()
 		// The real CLI first sends HEAD, and other requests follow.

@@ -24,7 +24,7 @@ func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.Conve
 	}
 	events := b.sim.main.Tasks.Take(phase)
 	if len(events) > 0 {
-		defer b.sim.main.Tasks.MarkTakenEventsShown()
+		defer b.sim.main.Tasks.MarkTakenEventsEmitted()
 		b.emitAndAddAgentUsageToTotals(events)
 	}
 	if phase == task.ConversationPhaseBetweenTurns && b.totals.turnEndErrorIfBudgetSpent(false) != nil && b.sim.main.Tasks.StopBackgroundAgentsKeepingEvents() {
@@ -109,7 +109,7 @@ func (b *backgroundTaskReporter) taskEventQueuedSignal() <-chan struct{} {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
 	}
-	return b.sim.main.Tasks.Ready()
+	return b.sim.main.Tasks.ChangeSignal()
 }
 
 // addTaskNoticesToRunningTurn adds the notices about finished tasks to the running turn, so that they do not start a separate turn.

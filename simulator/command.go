@@ -60,7 +60,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 		return k.runCompact(ctx, c)
 	case "context":
 		usage := k.sim.ContextUsage()
-		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
+		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: usage.UsageMarkdown()}, &usage)
 	case "usage", "cost", "stats":
 		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
 	default:
@@ -123,7 +123,7 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 			}
 			eventsToEmitAfterInit = append(eventsToEmitAfterInit, ev)
 		}
-		tasks.MarkTakenEventsShown()
+		tasks.MarkTakenEventsEmitted()
 	}
 	done := make(chan struct{})
 	go func() { // the goroutine returns when the work is done
@@ -132,7 +132,7 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 	}()
 	for {
 		select {
-		case <-tasks.Ready():
+		case <-tasks.ChangeSignal():
 			take()
 		case <-done:
 			take()
@@ -144,11 +144,11 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	ev := k.commandOutputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
 	if outcome.IsUnknown {
-		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailure{Kind: "unavailable_headless"}
+		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}
 	}
 	if outcome.Failed {
 		ev.LocalCommandSource = slash.ErrorOutput(outcome.Text)
-		ev.LocalCommandOutcome = &protocol.SlashCommandFailure{Kind: "failed"}
+		ev.LocalCommandOutcome = &protocol.SlashCommandFailureKind{Kind: "failed"}
 	}
 	if outcome.Work != nil || outcome.IsPrompt {
 		ev.LocalCommandRun = nil
@@ -187,7 +187,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	if s.options.Hooks != nil {
-		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "clear"}})
+		s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
 	k.out.emitAsIs(&protocol.Frame{

@@ -126,7 +126,7 @@ func TestFailedPrompt(t *testing.T) {
 		if err != nil || !ok {
 			continue
 		}
-		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.SlashCommandFailure{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
+		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.SlashCommandFailureKind{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
 		if diff := cmp.Diff(want, []any{said.LocalCommandSource, said.LocalCommandOutcome, said.LocalCommandRun}); diff != "" {
 			t.Error(diff)
 		}
@@ -277,7 +277,7 @@ func TestSystemPrompt(t *testing.T) {
 // A session without tasks has no background work.
 func TestNoBackground(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
-	if _, ok := s.NextNotice(); ok || s.HasBackgroundWork() {
+	if _, ok := s.NextNotice(); ok || s.HasBackgroundWorkOrNotice() {
 		t.Error("there is background work")
 	}
 	for ev := range s.BackgroundEvents(t.Context()) {

@@ -49,8 +49,8 @@ func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenario
 	return done || !blocked, err
 }
 
-// refillCounter counts how often the context of a turn is full again soon after a compaction.
-type refillCounter struct {
+// rapidCompactionCounter counts how often the context of a turn is full again soon after a compaction.
+type rapidCompactionCounter struct {
 	requestsInTurn, requestsAtLastCompaction int // number of requests so far, and before the last compaction
 	rapidCompactions                         int // consecutive compactions with fewer than three requests in between
 }

@@ -98,7 +98,7 @@ func (d *toolCallRunner) showCallEventsUntilResultOrStreamContinues(ctx context.
 
 // startWaitingCallIfHooksDue starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
 func (d *toolCallRunner) startWaitingCallIfHooksDue(ctx context.Context, waitingCall *preparedCall) {
-	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleEffectOfCall(ctx, waitingCall.toolUse) != (CallFirstEffect{Point: StreamPointBeforeBlockStop, Starts: true}) {
+	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleEffectOfCall(ctx, waitingCall.toolUse) != (CallStartOrRefusal{Point: StreamPointBeforeBlockStop, Starts: true}) {
 		return
 	}
 	d.precheckAndUpdateCall(ctx, waitingCall)
@@ -138,7 +138,7 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 	if e.Point == StreamPointAfterMessage || e.Point > reachedPoint {
 		return nil
 	}
-	m.lastCallFirstEffect = CallFirstEffect{}
+	m.lastCallFirstEffect = CallStartOrRefusal{}
 	use := &m.calls[last].toolUse
 	use.Siblings, use.Round = len(m.summary.Calls)-1, m.sim.history.toolRounds+1
 	switch {

@@ -94,7 +94,7 @@ func (o *emitter) assignIDsAndEmitAll(events []protocol.Event) {
 }
 
 func (o *emitter) emitTranscriptNotSavedWarning(err error) {
-	o.emitAsIs(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
+	o.emitAsIs(&protocol.StderrWarning{Text: "the session is not saved: " + err.Error()})
 }
 
 func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {

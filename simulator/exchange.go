@@ -193,7 +193,7 @@ func (x *modelClient) emitRuleMatchOrEndTurn(req scenarios.Request, reply scenar
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
 	}
-	x.out.emitAsIs(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, WrittenByCLI: req.IsInjected})
+	x.out.emitAsIs(&protocol.RuleMatchOutcome{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, WrittenByCLI: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {
 		return nil
 	}
@@ -481,7 +481,7 @@ func (x *modelClient) streamTextBeforeFailure(ctx context.Context, failure *scen
 		return err
 	}
 	if failure.Whole {
-		if err := m.streamText(ctx, 0, protocol.Text(failure.PartialText)); err != nil {
+		if err := m.streamTextAndEmitAssistant(ctx, 0, protocol.Text(failure.PartialText)); err != nil {
 			return err
 		}
 	} else if err := m.streamIncompleteText(ctx, failure.PartialText); err != nil {

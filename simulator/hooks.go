@@ -144,7 +144,7 @@ func (p *turnHooks) runHooksEmittingFramesOnly(ctx context.Context, in protocol.
 	if early := p.sim.history.earlySessionStartOutcome; early != nil && event == "SessionStart" {
 		out = *early
 	} else {
-		out = p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+		out = p.sim.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
 	}
 	for _, text := range out.AdditionalContext {
 		p.prompts.addedContext = append(p.prompts.addedContext, strings.TrimSpace(text))
@@ -213,7 +213,7 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 		p.temporarySessionID = s.options.Clock.NewID()
 	}
 	in := p.sessionStartHookInput(p.sessionStartSource())
-	out := s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	out := s.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
 	frames := p.withTemporarySessionID(out.Frames)
 	out.Frames, s.history.earlySessionStartOutcome = nil, &out
 	return frames
@@ -224,7 +224,7 @@ func RunInitialHooks(ctx context.Context, s *Simulator) {
 	p := &turnHooks{sim: s, out: &emitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
 		for _, in := range []protocol.HookInput{protocol.SetupHook{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
-			s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+			s.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
 		}
 	}
 }
@@ -320,7 +320,7 @@ func (p *turnHooks) sessionStartHookInput(source string) protocol.SessionStartHo
 }
 
 // setPreviousReplyAgeAndCost sets the time since the previous reply and the price of its context (observed with 2.1.329).
-func setPreviousReplyAgeAndCost(previousReply *protocol.PreviousReply, hookInput *protocol.SessionStartHook, now time.Time) {
+func setPreviousReplyAgeAndCost(previousReply *protocol.ReplyBeforeResume, hookInput *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(previousReply.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
 	if previousReply.LongCache {

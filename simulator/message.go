@@ -24,17 +24,17 @@ type streamedMessage struct {
 	pace        scenarios.Pace
 	nextChunkAt time.Time // time at which the latest chunk was due; zero before the first
 	calls       []preparedCall
-	round       *toolCallRunner         // starts and refuses calls during the stream
-	summary     protocol.MessageSummary // summary of the message, completed while its blocks are emitted
+	round       *toolCallRunner               // starts and refuses calls during the stream
+	summary     protocol.CompletedMessageInfo // summary of the message, completed while its blocks are emitted
 
-	openBlockText              strings.Builder // streamed part of the open text block
-	messageStartSent           bool            // message_start was emitted
-	isUnstreamed               bool            // the message arrives without stream events
-	hasSingleBlock             bool            // the message has one block; if it is an empty text, it is not shown
-	receivedChars              int             // streamed characters of all blocks, without signatures
-	openBlockIndex             int             // index of the open block; -1 if none
-	lastCallFirstEffect        CallFirstEffect // first effect of the last call, if the stream has not reached it yet
-	funcsQueuedForStreamEvents []func()        // functions to call after the next events of the stream, one after each event
+	openBlockText              strings.Builder    // streamed part of the open text block
+	messageStartSent           bool               // message_start was emitted
+	isUnstreamed               bool               // the message arrives without stream events
+	hasSingleBlock             bool               // the message has one block; if it is an empty text, it is not shown
+	receivedChars              int                // streamed characters of all blocks, without signatures
+	openBlockIndex             int                // index of the open block; -1 if none
+	lastCallFirstEffect        CallStartOrRefusal // first effect of the last call, if the stream has not reached it yet
+	funcsQueuedForStreamEvents []func()           // functions to call after the next events of the stream, one after each event
 	assistantEventCount        int
 }
 
@@ -130,11 +130,11 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 		{"output_tokens", m.usage.OutputTokens},
 	}
 	if m.thinkingTokens > 0 {
-		usage = append(usage, jsonMember{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinkingTokens}})
+		usage = append(usage, jsonMember{"output_tokens_details", protocol.OutputTokenDetails{ThinkingTokens: m.thinkingTokens}})
 	}
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "message_delta"}, {"delta", orderedJSONObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
+	m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "message_delta"}, {"delta", orderedJSONObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
 	m.runNextFuncQueuedForStreamEvent()
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "message_stop"}}, "")
+	m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "message_stop"}}, "")
 	m.runAllFuncsQueuedForStreamEvents()
 }
 
@@ -142,7 +142,7 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 func (m *streamedMessage) streamBlockWithoutStop(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
-		return m.streamText(ctx, i, b)
+		return m.streamTextAndEmitAssistant(ctx, i, b)
 	case protocol.ThinkingBlock:
 		return m.streamThinking(ctx, i, b)
 	case protocol.ToolUse:
@@ -184,7 +184,7 @@ func (m *streamedMessage) streamToolInputWithoutStop(ctx context.Context, i int,
 	return nil
 }
 
-func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.TextBlock) error {
+func (m *streamedMessage) streamTextAndEmitAssistant(ctx context.Context, i int, b protocol.TextBlock) error {
 	m.emitContentBlockStart(i, protocol.Text(""), "")
 	m.streamCitations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
@@ -224,7 +224,7 @@ func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 	_ = json.Unmarshal(list, &each) // the list was validated when the scenario was loaded
 	for _, c := range each {
 		delta := orderedJSONObject{{"type", "citations_delta"}, {"citation", c}}
-		m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
+		m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
 }
 
@@ -282,7 +282,7 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
 		if meta, ok := m.index.Meta(b); ok {
-			ev.ToolUseMeta = []protocol.ToolUseMeta{meta}
+			ev.ToolUseMeta = []protocol.ToolUseDisplayNames{meta}
 		}
 	})
 	if err := m.out.errorIfConsumerStopped(); err != nil {
@@ -304,7 +304,7 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	if (mayStart || mayRefuse) && !m.isUnstreamed {
 		e := m.sim.options.Tools.FirstVisibleEffectOfCall(ctx, c.toolUse)
 		if !e.Starts && c.toolUse.Name == structuredOutputTool && m.structured.schema != nil {
-			e = CallFirstEffect{Point: StreamPointOneEventAfterBlockStop, Starts: true}
+			e = CallStartOrRefusal{Point: StreamPointOneEventAfterBlockStop, Starts: true}
 		}
 		if e.Starts && mayStart || !e.Starts && mayRefuse && (!hasUnanswered || !known || e.ToolIsMissing) {
 			m.lastCallFirstEffect = e
@@ -359,12 +359,12 @@ func (m *streamedMessage) emitStreamEndAfterInterrupt() {
 	if m.openBlockIndex >= 0 {
 		m.emitContentBlockStop(m.openBlockIndex)
 	}
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{
+	m.emitStreamEventIfEnabled(orderedJSONObject{
 		{"type", "message_delta"},
 		{"context_management", nil},
 		{"delta", orderedJSONObject{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
 		{"usage", orderedJSONObject{
-			{"output_tokens_details", protocol.OutputDetails{}},
+			{"output_tokens_details", protocol.OutputTokenDetails{}},
 			{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
 			{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 			{"input_tokens", m.usage.InputTokens},
@@ -397,7 +397,7 @@ func (m *streamedMessage) emitMessageStopWithAbandonedBlocks() {
 
 func (m *streamedMessage) emitContentBlockStart(i int, b protocol.Block, thinkingDisplay string) {
 	m.openBlockIndex = i
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, thinkingDisplay)
+	m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 
@@ -410,20 +410,20 @@ func (m *streamedMessage) emitContentBlockDelta(i int, key, chunk, thinkingDispl
 	if key != "signature" {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedJSONObject{{"type", kind}, {key, chunk}}}}, thinkingDisplay)
+	m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedJSONObject{{"type", kind}, {key, chunk}}}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 
 func (m *streamedMessage) emitContentBlockStop(i int) {
 	m.openBlockIndex = -1
-	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_stop"}, {"index", i}}, "")
+	m.emitStreamEventIfEnabled(orderedJSONObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
 func (m *streamedMessage) areStreamEventsOmitted() bool {
 	return m.isUnstreamed || !m.sim.options.Display.PartialMessages
 }
 
-func (m *streamedMessage) emitStreamEventUnlessOmitted(apiEvent orderedJSONObject, thinkingDisplay string) {
+func (m *streamedMessage) emitStreamEventIfEnabled(apiEvent orderedJSONObject, thinkingDisplay string) {
 	if !m.areStreamEventsOmitted() {
 		m.out.emitAsIs(m.newStreamEvent(apiEvent, thinkingDisplay))
 	}

@@ -29,8 +29,8 @@ type Clock interface {
 	NewID() string
 }
 
-// Location reports the current directory and permission mode of a conversation. It is safe for concurrent use.
-type Location interface {
+// DirectoryAndMode reports the current directory and permission mode of a conversation. It is safe for concurrent use.
+type DirectoryAndMode interface {
 	// Dir returns the shell's current directory; empty means the directory in which the session began.
 	Dir() string
 	Mode() protocol.PermissionMode
@@ -44,10 +44,10 @@ type Options struct {
 	// [Simulator.RunEndHooksAndClose] closes the runner.
 	Hooks        *hook.Runner
 	Clock        Clock
-	Rand         *rand.Rand    // source of jitter; nil means no jitter
-	State        *SessionState // contains the values that change while the conversation runs; its session id must be set
-	Location     Location      // nil means the default mode in the session's first directory
-	System       string        // the system prompt, available to scenario expressions
+	Rand         *rand.Rand       // source of jitter; nil means no jitter
+	State        *SessionState    // contains the values that change while the conversation runs; its session id must be set
+	Location     DirectoryAndMode // nil means the default mode in the session's first directory
+	System       string           // the system prompt, available to scenario expressions
 	Limits       Limits
 	Display      DisplayOptions
 	Agent        *protocol.AgentRef // identifies the sub-agent whose conversation this is; nil means the main conversation
@@ -94,8 +94,8 @@ type DisplayOptions struct {
 	FastModeState, FastModeDisabledReason string // for results
 }
 
-// ContextProvider provides the init event and the context of the first prompt.
-type ContextProvider interface {
+// InitAndContextProvider provides the init event and the context of the first prompt.
+type InitAndContextProvider interface {
 	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
 	Init(ctx context.Context) protocol.Init
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
@@ -106,7 +106,7 @@ type ContextProvider interface {
 // MainOptions configures parts that only the main conversation has. Context is required; other interfaces may be nil.
 type MainOptions struct {
 	Start      SessionStart
-	Context    ContextProvider
+	Context    InitAndContextProvider
 	Transcript Transcript
 	// Tasks is the set of background tasks; nil means none. The caller closes it.
 	Tasks    *task.Set
@@ -121,12 +121,12 @@ type MainOptions struct {
 // SessionStart specifies how the session began. The zero value is a new session.
 type SessionStart struct {
 	Resumed                bool
-	Forked                 bool                    // resumed with a new session id
-	Setup                  string                  // trigger of the Setup hooks; empty means none
-	Agent                  string                  // the agent that the session runs as; empty means none
-	Title                  string                  // title of the session at its start; may be empty
-	CustomizationsDisabled bool                    // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
-	PreviousReply          *protocol.PreviousReply // the last reply of a resumed conversation; nil if there was none
+	Forked                 bool                        // resumed with a new session id
+	Setup                  string                      // trigger of the Setup hooks; empty means none
+	Agent                  string                      // the agent that the session runs as; empty means none
+	Title                  string                      // title of the session at its start; may be empty
+	CustomizationsDisabled bool                        // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
+	PreviousReply          *protocol.ReplyBeforeResume // the last reply of a resumed conversation; nil if there was none
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue          bool
 	UnansweredPrompts []string                          // last prompts of a resumed conversation that have no reply; the first request contains them
@@ -160,7 +160,7 @@ type Schema interface {
 	Validate(value json.RawMessage) error
 }
 
-// Commands are the slash commands of a session, except those that the conversation handles ([HandlesCommand]).
+// Commands are the slash commands of a session, except those that the conversation handles ([IsConversationCommand]).
 type Commands interface {
 	// Find returns the command with a name. If the conversation also handles a command with this name, the command that
 	// Find returns takes precedence.
@@ -180,9 +180,9 @@ type Command interface {
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
 
-// HandlesCommand reports whether the conversation handles a command itself, instead of the session, because the command
+// IsConversationCommand reports whether the conversation handles a command itself, instead of the session, because the command
 // concerns the conversation's messages or costs.
-func HandlesCommand(name string) bool {
+func IsConversationCommand(name string) bool {
 	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
 
@@ -197,7 +197,7 @@ func (emptyCommandSet) SetGrantedRules([]string)    {}
 type commandsUnavailableToSubagents struct{ emptyCommandSet }
 
 func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand Command, isConversationCommand bool) {
-	return SlashCommandAnsweringUnavailable{}, HandlesCommand(name)
+	return SlashCommandAnsweringUnavailable{}, IsConversationCommand(name)
 }
 
 // SlashCommandAnsweringUnavailable is a slash command that exists but cannot be used in this conversation.
@@ -238,15 +238,15 @@ type MentionReader interface {
 type Tools interface {
 	executor.Executor
 	// Prepare inspects a call as the model wrote it.
-	Prepare(call protocol.ToolUse) ToolCallChanges
+	Prepare(call protocol.ToolUse) ToolCallChangesBeforeShown
 	// Precheck inspects a call immediately before its hooks and its permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
 	// FirstVisibleEffectOfCall returns the first visible effect of a call, and when it appears.
-	FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) CallFirstEffect
+	FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) CallStartOrRefusal
 }
 
-// CallFirstEffect is the first visible effect of a call: the call is refused, or it starts.
-type CallFirstEffect struct {
+// CallStartOrRefusal is the first visible effect of a call: the call is refused, or it starts.
+type CallStartOrRefusal struct {
 	Point         StreamPoint
 	Starts        bool // true for hooks, a question, an agent or a result; false if the call is refused
 	ToolIsMissing bool // the call is refused because the session does not have the tool
@@ -281,8 +281,8 @@ type ContextFile struct {
 	Text       string                           // text for the model
 }
 
-// ToolCallChanges describes how a call is changed before it is shown.
-type ToolCallChanges struct {
+// ToolCallChangesBeforeShown describes how a call is changed before it is shown.
+type ToolCallChangesBeforeShown struct {
 	Input        json.RawMessage // replaces the input, for display and execution; nil means no change
 	ExecutedName string          // the tool that runs instead of the tool in the call; empty means the tool in the call
 	ReadOnly     bool            // the call may run in parallel even if its tool is not read-only
@@ -301,23 +301,23 @@ func UncheckedTools(toolExecutor executor.Executor) Tools {
 
 type executorAsUncheckedTools struct{ executor.Executor }
 
-func (executorAsUncheckedTools) Prepare(protocol.ToolUse) (noChanges ToolCallChanges) {
-	return ToolCallChanges{}
+func (executorAsUncheckedTools) Prepare(protocol.ToolUse) (noChanges ToolCallChangesBeforeShown) {
+	return ToolCallChangesBeforeShown{}
 }
 
 func (executorAsUncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck {
 	return Precheck{}
 }
 
-func (executorAsUncheckedTools) FirstVisibleEffectOfCall(context.Context, protocol.ToolUse) (effectAfterMessage CallFirstEffect) {
-	return CallFirstEffect{}
+func (executorAsUncheckedTools) FirstVisibleEffectOfCall(context.Context, protocol.ToolUse) (effectAfterMessage CallStartOrRefusal) {
+	return CallStartOrRefusal{}
 }
 
-// defaultLocation is the Location that is used if the options set none.
-type defaultLocation struct{}
+// startDirAndDefaultMode is the Location that is used if the options set none.
+type startDirAndDefaultMode struct{}
 
-func (defaultLocation) Dir() string                   { return "" }
-func (defaultLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+func (startDirAndDefaultMode) Dir() string                   { return "" }
+func (startDirAndDefaultMode) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 func (o Options) withDefaults() (Options, error) {
 	switch {
@@ -328,7 +328,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Main != nil && o.Main.Context == nil:
 		return o, errors.New("simulator: Main.Context is required")
 	}
-	o.Location = cmp.Or[Location](o.Location, defaultLocation{})
+	o.Location = cmp.Or[DirectoryAndMode](o.Location, startDirAndDefaultMode{})
 	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil
 }

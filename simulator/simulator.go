@@ -167,7 +167,7 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 	return scenarios.Vars{
 		Model: s.modelForRequestInMode(), PermissionMode: string(s.options.Location.Mode()), SystemPrompt: s.options.System,
 		Tools: names, Schemas: schemas,
-		Session: scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
+		Session: scenarios.SessionVars{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 func (s *Simulator) ContextUsage() slash.Context {
 	name := s.resolvedModelName()
 	isRequested := s.options.Limits.ContextWindow > 0
-	window := slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: isRequested, NoAutoCompact: s.options.Limits.DisableAutoCompact, HasNoBuffer: claudecode.FactsOfModel(name).Context.NoBuffer && !isRequested}
+	window := slash.ContextWindowSize{Tokens: s.contextWindow(), IsRequested: isRequested, NoAutoCompact: s.options.Limits.DisableAutoCompact, HasNoBuffer: claudecode.FactsOfModel(name).Context.NoBuffer && !isRequested}
 	return slash.NewContext(name, window, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
@@ -235,7 +235,7 @@ func (s *Simulator) RunEndHooksAndClose(ctx context.Context, reason string) (not
 	}
 	reason = cmp.Or(reason, "other")
 	if s.history.sessionStarted {
-		notices = s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
+		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()

@@ -50,7 +50,7 @@ type denyingTools struct{ fakeTools }
 func (d denyingTools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	r, err := d.fakeTools.Execute(ctx, call)
 	if string(call.Input) == `{"no":1}` {
-		r.Denied = &protocol.PermissionDenied{ToolName: call.Name}
+		r.Denied = &protocol.PermissionDeniedEvent{ToolName: call.Name}
 	}
 	return r, err
 }
@@ -62,7 +62,7 @@ func TestDeniedFirst(t *testing.T) {
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {
-		case *protocol.PermissionDenied:
+		case *protocol.PermissionDeniedEvent:
 			got = append(got, "denied")
 		case *protocol.User:
 			got = append(got, ev.ToolUseResult.(protocol.Content).Plain())

@@ -242,7 +242,7 @@ func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
 		CacheCreation:       protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
-		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinkingTokens}),
+		OutputTokensDetails: protocol.NullOf(protocol.OutputTokenDetails{ThinkingTokens: thinkingTokens}),
 		ServerToolUse:       &protocol.ServerToolUsage{}, ServiceTier: new("standard"), InferenceGeo: protocol.NullOf(""),
 		Iterations: protocol.NullOf([]struct{}{}), Speed: protocol.NullOf("standard"), FallbackCredit: protocol.NullValue[struct{}](),
 	}

@@ -70,7 +70,7 @@ func (t *turn) run(ctx context.Context) error {
 		return &CrashError{ExitCode: 1}
 	}
 	if failure, hooks := end.apiFailure, t.sim.options.Hooks; ctx.Err() == nil && failure != nil && hooks != nil {
-		hooks.Run(ctx, hook.Input{Base: t.hooks.hookBase(failure.hookInput), Event: failure.hookInput})
+		hooks.Run(ctx, hook.EventInput{Base: t.hooks.hookBase(failure.hookInput), Event: failure.hookInput})
 	}
 	if ctx.Err() == nil {
 		t.background.waitForAgentsBeforeResult(ctx)
@@ -97,7 +97,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		if said != nil {
 			return t.commands.endTurnWithCommandOutcome(ctx, call, *said, nil)
 		}
-		if expansion == nil && HandlesCommand(call.Name) {
+		if expansion == nil && IsConversationCommand(call.Name) {
 			return t.commands.runConversationCommand(ctx, call)
 		}
 		command = expansion
@@ -365,7 +365,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			select {
 			case <-ctx.Done():
 				return
-			case <-tasks.Ready():
+			case <-tasks.ChangeSignal():
 			}
 		}
 		// A task may have ended since the last check of the queue.
@@ -383,8 +383,8 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed, NoQuery: s.main.Tasks.HasPendingNotice()}, ok
 }
 
-// HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.
-func (s *Simulator) HasBackgroundWork() bool {
+// HasBackgroundWorkOrNotice reports whether background tasks run or a notice about an ended task is pending.
+func (s *Simulator) HasBackgroundWorkOrNotice() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningBackgroundTask() || s.main.Tasks.HasPendingNotice())
 }
 
@@ -400,7 +400,7 @@ func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling ti
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)
 		defer cancel()
-		for limited.Err() == nil && s.HasBackgroundWork() {
+		for limited.Err() == nil && s.HasBackgroundWorkOrNotice() {
 			for ev, err := range s.BackgroundEvents(limited) {
 				if !yield(ev, err) {
 					return

@@ -20,7 +20,7 @@ type turnContext struct {
 	prompts    *turnPrompts
 	hooks      *turnHooks
 	structured *structuredOutput
-	refills    refillCounter
+	refills    rapidCompactionCounter
 }
 
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {

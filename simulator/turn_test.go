@@ -171,7 +171,7 @@ func eventText(ev protocol.Event) string {
 			return fmt.Sprintf("user tool_result %q error=%v", r.Content.Plain(), r.IsError != nil && *r.IsError)
 		}
 		return fmt.Sprintf("user text %q", ev.Message.Content.Plain())
-	case *protocol.PermissionDenied:
+	case *protocol.PermissionDeniedEvent:
 		return "permission_denied " + ev.ToolName
 	case *protocol.APIRetry:
 		return fmt.Sprintf("api_retry %d/%d %s", ev.Attempt, ev.MaxRetries, ev.Error)
@@ -536,7 +536,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := ev.(*protocol.Warning); ok {
+		if _, ok := ev.(*protocol.StderrWarning); ok {
 			warnings++
 		}
 		last = eventText(ev)

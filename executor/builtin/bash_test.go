@@ -340,7 +340,7 @@ func TestBashMovesToBackground(t *testing.T) {
 		`; directory changes made by the backgrounded command do not apply to subsequent commands."}`)
 	writeFile(t, dir, "gate", "")
 	for tasks.HasRunningBackgroundTask() {
-		<-tasks.Ready()
+		<-tasks.ChangeSignal()
 	}
 	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
 		t.Errorf("the file holds %q, want %q", got, want)

@@ -252,7 +252,7 @@ func (t *Tools) TakeFileChangedSinceCall(call protocol.ToolUse) (changedPath str
 }
 
 // ChangedFile is a file that was changed after the session had written it.
-type ChangedFile = files.ChangedFile
+type ChangedFile = files.FileChangedAfterWrite
 
 // TakeFilesChangedAfterWrite returns the files that changed after the agent had written them. A nil agent means the session itself. Each
 // change is returned only once.

@@ -11,7 +11,7 @@ import (
 // waitNotices waits until the set is idle and returns the notices for the model.
 func waitNotices(set *task.Set) []string {
 	for set.HasRunningBackgroundTask() {
-		<-set.Ready()
+		<-set.ChangeSignal()
 	}
 	var out []string
 	for n, ok := set.NextNotice(task.ConversationPhaseInTurn); ok; n, ok = set.NextNotice(task.ConversationPhaseInTurn) {

@@ -41,7 +41,7 @@ func waitFrames(t *testing.T, set *task.Set, n int) []string {
 			break
 		}
 		select {
-		case <-set.Ready():
+		case <-set.ChangeSignal():
 		case <-deadline:
 			t.Fatalf("%d frames after 10 s: %q", len(out), out)
 		}

@@ -98,7 +98,7 @@ func (s *worktreeSwitcher) addWorktreePathCheck(fileTool tool.Tool) (toolWithPat
 	return fileTool
 }
 
-func (s *worktreeSwitcher) setWorktree(w worktree) {
+func (s *worktreeSwitcher) switchToWorktree(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shell.SetDirs(w.Path, w.Path)
@@ -174,7 +174,7 @@ func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInp
 	if refusal != nil {
 		return *refusal
 	}
-	s.setWorktree(w)
+	s.switchToWorktree(w)
 	message := head + " " + w.String() + "."
 	if strings.HasPrefix(head, "Resumed") {
 		message += " A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. " +
@@ -199,7 +199,7 @@ func (w worktree) String() (quotedPathAndBranch string) {
 // createOrResumeWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. messageStart is
 // the beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
 func (s *worktreeSwitcher) createOrResumeWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
-	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
+	made, err := s.git.CreateOrReuse(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
 	}

@@ -128,7 +128,7 @@ func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error
 		x.findings = append(x.findings, found.Text)
 		x.server.recordJournalLine(x.namespace, found)
 	}
-	if broken, ok := errors.AsType[*scenarios.ScriptError](replayErr); ok && x.r.Context().Err() == nil {
+	if broken, ok := errors.AsType[*scenarios.RuleEvaluationError](replayErr); ok && x.r.Context().Err() == nil {
 		note(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if _, reply, _ := f.FirstReplyOfAnswer(); reply.IsEndless {
@@ -234,7 +234,7 @@ func (x *exchange) sendScriptedFailure(t *conversationTurn) {
 			x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(fail.Raw)}}})
 			return
 		}
-		x.sendBytes(http.StatusOK, []byte(fail.Raw))
+		x.sendJSONBytes(http.StatusOK, []byte(fail.Raw))
 	case scenarios.FailPartialResponse:
 		x.sendPartialStream(t, fail)
 	case scenarios.FailStreamError:
@@ -306,7 +306,7 @@ func (x *exchange) sendPartialBody(m *wire.Message, cut string) {
 	}
 	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))
 	if cut == "end" {
-		x.sendBytes(http.StatusOK, before)
+		x.sendJSONBytes(http.StatusOK, before)
 		return
 	}
 	x.sendTruncatedBody(before, len(body))

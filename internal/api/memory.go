@@ -27,7 +27,7 @@ type requestNamespaceMemory struct {
 	counter           *gate.ExclusiveNameClaimsOfProcesses // counts attempts over several servers; nil means only this server
 
 	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means per session
-	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
+	claimedSteps map[history.Digest]int // numbers that [replayableMatchCounter.Next] returned, by step
 }
 
 // newRequestNamespaceMemory returns a memory for at least minEntriesOfEachKind entries of each kind; 0 or less means none.

@@ -20,7 +20,7 @@ func newReplayer(o Options, ids idSource) *historyReplayer {
 	return &historyReplayer{
 		idSource: ids, scenario: o.Scenario,
 		initialEngine: scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
-		usesContext:   o.Scenario.UsesTrackedVariable("context"), hasSubagentScripts: o.Scenario.ScriptsAgents(),
+		usesContext:   o.Scenario.UsesPerRequestVariable("context"), hasSubagentScripts: o.Scenario.ScriptsAgents(),
 	}
 }
 

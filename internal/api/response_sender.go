@@ -30,10 +30,10 @@ func (s *responseSender) sendJSON(status int, v any) {
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"the answer cannot be written"}}`)
 	}
-	s.sendBytes(status, body)
+	s.sendJSONBytes(status, body)
 }
 
-func (s *responseSender) sendBytes(status int, body []byte) {
+func (s *responseSender) sendJSONBytes(status int, body []byte) {
 	if _, err := s.sendJSONHeader(status, len(body)).Write(body); err != nil {
 		s.recordDisconnectBeforeAnswer()
 	}

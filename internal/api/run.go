@@ -147,7 +147,7 @@ func (f *historyReplay) ruleCounterFor(g *replayedGroup, prompt string) scenario
 	if f.memory.ruleClaims == nil {
 		return nil
 	}
-	return ruleMatchCounterOfStep{replay: f, keyUpToStep: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
+	return replayableMatchCounter{replay: f, keyUpToStep: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
 }
 
 func (f *historyReplay) recordMissingValues(reply scenarios.Reply) {
@@ -238,7 +238,7 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	var volatile []string
 	is := func(value string, names ...string) bool {
 		for _, name := range names {
-			if scenario.UsesTrackedVariable(name) {
+			if scenario.UsesPerRequestVariable(name) {
 				volatile = append(volatile, name, value)
 				return true
 			}
@@ -248,17 +248,17 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	f.vars.Model, f.vars.Session.ID = r.Model, r.Session
 	is(r.Model, "model")
 	is(r.Session, "session")
-	if scenario.UsesTrackedVariable("system") {
+	if scenario.UsesPerRequestVariable("system") {
 		f.vars.SystemPrompt = r.SystemText()
 		is(f.vars.SystemPrompt, "system")
 	}
 	if is(string(r.Tools.Raw), "tools", "schemas") {
 		f.vars.Tools = r.Tools.Names
-		if scenario.UsesTrackedVariable("schemas") {
+		if scenario.UsesPerRequestVariable("schemas") {
 			f.vars.Schemas = r.Tools.Schemas()
 		}
 	}
-	if scenario.UsesTrackedVariable("cwd") {
+	if scenario.UsesPerRequestVariable("cwd") {
 		f.vars.CWD = r.WorkingDirectory()
 		is(f.vars.CWD, "cwd")
 	}
@@ -273,7 +273,7 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	is(string(r.Thinking), "thinking")
 	is(string(r.OutputConfig), "output_config")
 	is(string(r.Metadata), "metadata")
-	if scenario.UsesTrackedVariable("headers") {
+	if scenario.UsesPerRequestVariable("headers") {
 		c.Headers = r.RedactedHeaders()
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}
@@ -282,9 +282,9 @@ func (f *historyReplay) setVariablesAndAnswerSalt() {
 	}
 }
 
-// ruleMatchCounterOfStep numbers the matches of rules in one step of a history. If a later request replays the step, each
+// replayableMatchCounter numbers the matches of rules in one step of a history. If a later request replays the step, each
 // match gets the number that it got the first time.
-type ruleMatchCounterOfStep struct {
+type replayableMatchCounter struct {
 	replay      *historyReplay
 	keyUpToStep history.Digest // key of the history up to the step
 	prompt      string
@@ -293,7 +293,7 @@ type ruleMatchCounterOfStep struct {
 
 // Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A forked
 // session begins with the steps of another session; these steps keep the numbers of the other session.
-func (c ruleMatchCounterOfStep) Next(rule string, previousNumber int) (int, error) {
+func (c replayableMatchCounter) Next(rule string, previousNumber int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()
 	defer m.mu.Unlock()

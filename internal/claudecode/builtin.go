@@ -140,7 +140,7 @@ const (
 	CommandListTokens = 461
 )
 
-// ContextSkills lists the built-in skills that are always in the context.
-func ContextSkills() []BuiltinCommand {
+// BuiltInSkillsInContext lists the built-in skills that are always in the context.
+func BuiltInSkillsInContext() []BuiltinCommand {
 	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.Chars == 0 })
 }

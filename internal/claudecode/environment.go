@@ -135,8 +135,8 @@ func (e Environment) UsesAPIKeyDespiteSubscriptionToken() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != CredentialOAuth
 }
 
-// DefaultModelOverride returns the default model of a subscription; empty means that the general default applies.
-func (e Environment) DefaultModelOverride() string {
+// SubscriptionDefaultModel returns the default model of a subscription; empty means that the general default applies.
+func (e Environment) SubscriptionDefaultModel() string {
 	if e.Credential == CredentialOAuth {
 		return "claude-sonnet-5-5"
 	}

@@ -51,8 +51,8 @@ func hostCapabilities() []string {
 	}
 }
 
-// HostCapabilities returns the capabilities in the answer to initialize.
-func (p Profile) HostCapabilities() []string {
+// CapabilitiesToldToHost returns the capabilities in the answer to initialize.
+func (p Profile) CapabilitiesToldToHost() []string {
 	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(tableOfFirstVersions("capabilities"), name) })
 }
 

@@ -172,9 +172,9 @@ const (
 // MaxTokensWithoutStreaming limits the length of a reply that is not streamed (observed with 2.1.330).
 const MaxTokensWithoutStreaming = 64_000
 
-// BetasLeftOut returns the beta headers that the n-th repetition of a refused request leaves out, with the parts that they announce
+// BetasOmittedOnRetry returns the beta headers that the n-th repetition of a refused request leaves out, with the parts that they announce
 // (observed with 2.1.330).
-func BetasLeftOut(repetition int) []string {
+func BetasOmittedOnRetry(repetition int) []string {
 	return map[int][]string{
 		1: {betaTokenCount}, 2: {betaTokenCount, BetaThinkingShow}, 3: {BetaToolSearch},
 		4: {BetaToolSearch, betaTokenCount}, 5: {BetaToolSearch, betaTokenCount, BetaThinkingShow},

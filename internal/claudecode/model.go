@@ -33,7 +33,7 @@ type ModelFacts struct {
 	DefaultEffort                          string // the level without a setting; empty means the model has no effort levels
 	HasUltracode                           bool   // true if the mode ultracode is available
 	KnowledgeCutoff                        string // a month; empty means unknown
-	Context                                ContextFacts
+	Context                                ContextTokenCounts
 	Retirement                             Retirement
 }
 
@@ -53,8 +53,8 @@ func (r Retirement) Notice(now time.Time) string {
 	return fmt.Sprintf("⚠ %s %s retired on %s. Consider switching to a newer model.\n", r.Name, verb, date.Format("January 2, 2006"))
 }
 
-// ContextFacts are what /context shows for a model, in tokens (observed with 2.1.330).
-type ContextFacts struct {
+// ContextTokenCounts are what /context shows for a model, in tokens (observed with 2.1.330).
+type ContextTokenCounts struct {
 	// SystemPrompt is the CLI's prompt. AllTools are the tools and built-in skills, LoadedTools the same without the tools that ToolSearch
 	// finds, and DeferredTools only the latter; if it is 0, the model has no ToolSearch. In the modes bypassPermissions, auto and plan,
 	// the tools have LessInUnattendedModes fewer tokens.
@@ -65,7 +65,7 @@ type ContextFacts struct {
 }
 
 // SkillTokens estimates the tokens of a skill from the length of its description.
-func (f ContextFacts) SkillTokens(chars int) int {
+func (f ContextTokenCounts) SkillTokens(chars int) int {
 	return (chars + f.CharsPerToken/2) / f.CharsPerToken
 }
 
@@ -91,7 +91,7 @@ func FactsOfModel(name string) ModelFacts {
 	}
 	return ModelFacts{
 		Name: name, InputPrice: 4, OutputPrice: 20, CacheReadPrice: 0.2, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true,
-		Context: ContextFacts{SystemPrompt: 1783, AllTools: 15_094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3},
+		Context: ContextTokenCounts{SystemPrompt: 1783, AllTools: 15_094, LoadedTools: 7761, DeferredTools: 3960, AddedByFirstRequest: 155, CharsPerToken: 3},
 	}
 }
 

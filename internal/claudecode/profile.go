@@ -43,8 +43,8 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 	return p
 }
 
-// WithFastMode returns the profile for settings that allow only allowedModels, where nil means all models.
-func (p Profile) WithFastMode(allowedModels []string) Profile {
+// WithFastModeAllowedModels returns the profile for settings that allow only allowedModels, where nil means all models.
+func (p Profile) WithFastModeAllowedModels(allowedModels []string) Profile {
 	if p.env.NoFastMode {
 		p.fastModeDisabledReason = "disabled_by_env"
 	} else if allowedModels != nil && !slices.ContainsFunc(allowedModels, func(name string) bool { return ResolveModel(name) == DefaultModel }) {

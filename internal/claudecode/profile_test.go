@@ -167,7 +167,7 @@ func TestFastModeNeedsModel(t *testing.T) {
 		"model_not_allowed":   {{}, {"sonnet"}, {"claude-opus-4-6"}},
 	} {
 		for _, available := range lists {
-			if _, got := claudecode.ProfileForExactVersion("2.1.330").WithFastMode(available).FastMode(claudecode.DefaultModel); got != want {
+			if _, got := claudecode.ProfileForExactVersion("2.1.330").WithFastModeAllowedModels(available).FastMode(claudecode.DefaultModel); got != want {
 				t.Errorf("with %q: %s, want %s", available, got, want)
 			}
 		}
@@ -183,7 +183,7 @@ func TestFastModeRequested(t *testing.T) {
 		{claudecode.Environment{RequestsFastMode: true}, "claude-sonnet-5-5", "off", ""},
 		{claudecode.Environment{NoFastMode: true, RequestsFastMode: true}, "opus", "off", "disabled_by_env"},
 	} {
-		p := claudecode.ProfileForExactVersion("2.1.330").WithEnvironment(tt.environment).WithFastMode(nil)
+		p := claudecode.ProfileForExactVersion("2.1.330").WithEnvironment(tt.environment).WithFastModeAllowedModels(nil)
 		if state, reason := p.FastMode(tt.model); state != tt.state || reason != tt.reason {
 			t.Errorf("%+v: %s %q", tt, state, reason)
 		}

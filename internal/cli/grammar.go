@@ -43,13 +43,13 @@ func commandTable() []commandEntry {
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importCmd]("import")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless instead of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
-		{name: "verify", usage: "verify JOURNAL…", help: "Check earlier runs again, from journals written with --capture", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "verify", usage: "verify JOURNAL…", help: "Check earlier runs again, from journals written with --capture", run: kongCommand[execcmd.VerifyJournalsCommand]("verify")},
 		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or merge the shards of a run and check them together", run: kongCommand[execcmd.Report]("report")},
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "List, wait for or release gates (points at which scripted steps wait)", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture and compare screens of the real claude, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},
-		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command, for you to put first on PATH", run: kongCommand[execcmd.Shim]("shim")},
+		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command, for you to put first on PATH", run: kongCommand[execcmd.CreateShim]("shim")},
 		{name: "init", usage: "init [DIR]", help: "Write a working scenario, MCP server and CI job", run: kongCommand[help.InitCommand]("init")},
 		{name: "schema", usage: "schema scenario|fixture|journal", help: "Print the JSON Schema of a file format", run: kongCommand[help.SchemaCommand]("schema")},
 		{name: "version", usage: "version [--json]", help: "Print the version of claudeless and of the claude it simulates", run: kongCommand[versionCmd]("version")},
@@ -98,12 +98,12 @@ func commandOfWord(s *process.System, word string) commandFunc {
 		return nil
 	}
 	return func(ctx context.Context, s *process.System, words []string) error {
-		if text := requestedRealCLIHelp(slices.Concat([]string{word}, words)); text != "" {
+		if text := requestedRealCLIHelpText(slices.Concat([]string{word}, words)); text != "" {
 			_, err := io.WriteString(s.Stdout, text)
 			return err
 		}
 		if len(words) == 0 && slices.Contains([]string{"auth", "plugin", "plugins"}, word) {
-			return process.Verbatimf("%s", strings.TrimSuffix(requestedRealCLIHelp([]string{word, "--help"}), "\n"))
+			return process.Verbatimf("%s", strings.TrimSuffix(requestedRealCLIHelpText([]string{word, "--help"}), "\n"))
 		}
 		return run(ctx, s, words)
 	}

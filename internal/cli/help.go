@@ -136,9 +136,9 @@ func runCompletion(_ context.Context, s *process.System, words []string) error {
 //go:embed command_help.txt
 var realCLICommandHelpText string
 
-// requestedRealCLIHelp returns the help for a command or subcommand of the real CLI; "" means that words do not request help, or that
+// requestedRealCLIHelpText returns the help for a command or subcommand of the real CLI; "" means that words do not request help, or that
 // the command is unknown.
-func requestedRealCLIHelp(words []string) string {
+func requestedRealCLIHelpText(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {
 		return ""

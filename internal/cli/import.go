@@ -61,7 +61,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, RivalDir: c.Against, ExactPatterns: c.Exact, LinkResults: c.Link, KeepThinking: c.Thinking,
 		KeepFiles: c.Reads, KeepBigResults: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout,
 	}
-	shown := &readProgress{w: s.ProgressTerminal()}
+	shown := &readProgress{w: s.ProgressTerminalOrNil()}
 	o.Progress = shown
 	if c.Check {
 		self, err := s.Executable()

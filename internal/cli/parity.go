@@ -15,28 +15,28 @@ import (
 )
 
 type parityCmd struct {
-	Claude        string                `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
-	ClaudeVersion string                `placeholder:"V" help:"Download this version of the real claude from npm"`
-	Between       realClaudeVersionPair `placeholder:"A B" help:"Compare two versions of the real claude"`
-	Known         string                `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences (default: docs/parity/known.toml, or else the built-in list)"`
-	JSON          string                `placeholder:"FILE" help:"Write the report as JSON to FILE"`
-	JUnit         string                `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
-	Verbose       bool                  `short:"v" help:"Print every difference, and the number of differences by area and kind of output"`
-	ShowNormal    bool                  `help:"Print the output of both programs as it is compared, with placeholders for values that vary between runs"`
-	DefaultURL    bool                  `name:"default-url" help:"Let both programs use the default URL of the API instead of ANTHROPIC_BASE_URL (Linux)"`
-	Protocol      string                `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
-	Timeout       time.Duration         `default:"30s" help:"Timeout of one run of claude"`
-	Retries       int                   `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`
-	Jobs          int                   `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
-	Permissions   []string              `sep:"none" placeholder:"FILE" help:"Instead of cases, compare the permission decisions about the tool calls listed in FILE"`
-	Isolated      bool                  `hidden:"" help:"Run the job read from stdin in its own network namespace"`
-	Cases         []string              `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
+	Claude        string                 `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
+	ClaudeVersion string                 `placeholder:"V" help:"Download this version of the real claude from npm"`
+	Between       comparedClaudeVersions `placeholder:"A B" help:"Compare two versions of the real claude"`
+	Known         string                 `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences (default: docs/parity/known.toml, or else the built-in list)"`
+	JSON          string                 `placeholder:"FILE" help:"Write the report as JSON to FILE"`
+	JUnit         string                 `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
+	Verbose       bool                   `short:"v" help:"Print every difference, and the number of differences by area and kind of output"`
+	ShowNormal    bool                   `help:"Print the output of both programs as it is compared, with placeholders for values that vary between runs"`
+	DefaultURL    bool                   `name:"default-url" help:"Let both programs use the default URL of the API instead of ANTHROPIC_BASE_URL (Linux)"`
+	Protocol      string                 `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
+	Timeout       time.Duration          `default:"30s" help:"Timeout of one run of claude"`
+	Retries       int                    `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`
+	Jobs          int                    `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
+	Permissions   []string               `sep:"none" placeholder:"FILE" help:"Instead of cases, compare the permission decisions about the tool calls listed in FILE"`
+	Isolated      bool                   `hidden:"" help:"Run the job read from stdin in its own network namespace"`
+	Cases         []string               `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }
 
-type realClaudeVersionPair []string
+type comparedClaudeVersions []string
 
 // Decode reads the words after the option.
-func (p *realClaudeVersionPair) Decode(c *kong.DecodeContext) error {
+func (p *comparedClaudeVersions) Decode(c *kong.DecodeContext) error {
 	for range 2 {
 		if c.Scan.Peek().IsEOL() || !c.Scan.Peek().IsValue() {
 			return process.WithHint("--between takes two versions", "for example: claudeless parity --between OLD NEW CASE…")

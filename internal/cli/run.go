@@ -58,7 +58,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		events = end.printWarningAboutUncheckedCalls(events)
 	}
 	end.err = encoderForFormat(&plan)(sys.Stdout, events)
-	return checkRunOutcome(ctx, turns, end)
+	return exitErrorOrScriptedCrash(ctx, turns, end)
 }
 
 // runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
@@ -76,7 +76,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
-	return checkRunOutcome(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
+	return exitErrorOrScriptedCrash(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
 }
 
 // withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
@@ -133,9 +133,9 @@ func (e *sessionEnd) printWarningAboutUncheckedCalls(events output.Events) outpu
 	}
 }
 
-// checkRunOutcome converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
+// exitErrorOrScriptedCrash converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
 // success; otherwise the last result decides. It crashes if the scenario says so, and prints missed expectations.
-func checkRunOutcome(ctx, turnsContext context.Context, end sessionEnd) error {
+func exitErrorOrScriptedCrash(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
 	}
@@ -205,7 +205,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 		result.SessionID = cut.SessionID
 	} else if isUnknownSession(err) {
 		result.SessionID = plan.Clock.NewID()
-	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
+	} else if broken, ok := errors.AsType[*launch.ClaudeJSONError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
 		result.InvalidConfigFile = &protocol.ConfigFileThatPreventedStart{Path: broken.Path, IsGlobal: true}
 	} else if unavailable, ok := errors.AsType[*launch.SandboxError](err); ok {
@@ -302,7 +302,7 @@ func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.F
 		return nil, process.Verbatimf("Error creating worktree: %s", fault)
 	}
 	former := git.Branch(ctx, dir)
-	tree, err := git.Add(ctx, gitworktree.Options{
+	tree, err := git.CreateOrReuse(ctx, gitworktree.Options{
 		Top: top, Name: name, Lock: fmt.Sprintf("claude session %s (pid %d)", strings.ReplaceAll(name, "/", "+"), sys.PID),
 	})
 	if err != nil {
@@ -338,7 +338,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	}
 	err = mcpcmd.Run(ctx, mcpcmd.Options{
 		Name: s.InvokedProgramName(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
-		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.ProgressTerminal(),
+		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.ProgressTerminalOrNil(),
 	}, words)
 	switch {
 	case errors.Is(err, mcpcmd.ErrCallerMustServeBuiltinTools):

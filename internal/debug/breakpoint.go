@@ -10,18 +10,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// StopBehavior specifies when a breakpoint stops calls.
-type StopBehavior string
+// StopCondition specifies when a breakpoint stops calls.
+type StopCondition string
 
 // The behaviours. Before a call runs, only BehaviorStop and BehaviorStopBeforeAndAfterAnyOutcome stop it. After it has run,
 // BehaviorStop stops a successful call, BehaviorStopAfterFailedCall a failed call, and BehaviorStopBeforeAndAfterAnyOutcome every
 // call. BehaviorNeverStop never stops. BehaviorUseHubDefault means the hub's default.
 const (
-	BehaviorStop                         StopBehavior = "stop"
-	BehaviorNeverStop                    StopBehavior = "go"
-	BehaviorUseHubDefault                StopBehavior = "yield"
-	BehaviorStopAfterFailedCall          StopBehavior = "exception"
-	BehaviorStopBeforeAndAfterAnyOutcome StopBehavior = "stop_exception"
+	BehaviorStop                         StopCondition = "stop"
+	BehaviorNeverStop                    StopCondition = "go"
+	BehaviorUseHubDefault                StopCondition = "yield"
+	BehaviorStopAfterFailedCall          StopCondition = "exception"
+	BehaviorStopBeforeAndAfterAnyOutcome StopCondition = "stop_exception"
 )
 
 // stopBehaviorSetting is one of the settings that hold a behaviour. Each setting allows only some behaviours.
@@ -33,8 +33,8 @@ const (
 	behaviorSettingAfterCall
 )
 
-func parseStopBehavior(word string, s stopBehaviorSetting) (StopBehavior, error) {
-	b := StopBehavior(word)
+func parseStopBehavior(word string, s stopBehaviorSetting) (StopCondition, error) {
+	b := StopCondition(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
 		b = BehaviorNeverStop
@@ -47,7 +47,7 @@ func parseStopBehavior(word string, s stopBehaviorSetting) (StopBehavior, error)
 	case "defer", "default", "yield":
 		b = BehaviorUseHubDefault
 	}
-	allowed := [...][]StopBehavior{
+	allowed := [...][]StopCondition{
 		behaviorSettingHubDefault: {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome},
 		behaviorSettingBeforeCall: {BehaviorStop, BehaviorNeverStop, BehaviorUseHubDefault},
 		behaviorSettingAfterCall:  {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome, BehaviorUseHubDefault},
@@ -65,7 +65,7 @@ func parseStopBehavior(word string, s stopBehaviorSetting) (StopBehavior, error)
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
 	Name           string // a canonical tool name, "server/tool", or a glob that matches either; the user's spelling is kept
-	Before, After  StopBehavior
+	Before, After  StopCondition
 	When           string // condition; empty means always
 	Replacement    string // tool that runs if the call is not stopped; empty means the called tool
 	ConditionError string // the error of the condition's last evaluation; a condition that fails counts as false
@@ -82,7 +82,7 @@ type breakpointSet struct {
 	functions       *functionRegistry
 	breakpoints     []*compiledBreakpoint
 	rules           []*compiledRule // checked before all breakpoints
-	defaultBehavior StopBehavior
+	defaultBehavior StopCondition
 }
 
 // BreakpointSettings lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
@@ -229,14 +229,14 @@ func (p *breakpointSet) Breakpoints() []Breakpoint {
 // BreakpointsBySetting holds all breakpoints, one map for each kind of setting.
 type BreakpointsBySetting struct {
 	Names                            []string
-	Before, After                    map[string]StopBehavior
+	Before, After                    map[string]StopCondition
 	Replacements, Conditions, Errors map[string]string
 }
 
 // BreakpointsBySetting returns the settings of all breakpoints, keyed by name.
 func (p *breakpointSet) BreakpointsBySetting() BreakpointsBySetting {
 	l := BreakpointsBySetting{
-		[]string{}, map[string]StopBehavior{}, map[string]StopBehavior{}, map[string]string{}, map[string]string{}, map[string]string{},
+		[]string{}, map[string]StopCondition{}, map[string]StopCondition{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
 	for _, b := range p.Breakpoints() {
 		l.Names = append(l.Names, b.Name)
@@ -255,14 +255,14 @@ func (p *breakpointSet) BreakpointsBySetting() BreakpointsBySetting {
 }
 
 // DefaultBehavior returns the behaviour that BehaviorUseHubDefault selects; initially BehaviorStop.
-func (p *breakpointSet) DefaultBehavior() StopBehavior {
+func (p *breakpointSet) DefaultBehavior() StopCondition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.defaultBehavior
 }
 
-// SetDefaultBehavior changes the behaviour that BehaviorUseHubDefault selects and returns it.
-func (p *breakpointSet) SetDefaultBehavior(word string) (StopBehavior, error) {
+// SetDefaultBreakpointBehavior changes the behaviour that BehaviorUseHubDefault selects and returns it.
+func (p *breakpointSet) SetDefaultBreakpointBehavior(word string) (StopCondition, error) {
 	b, err := parseStopBehavior(word, behaviorSettingHubDefault)
 	if err != nil {
 		return "", err
@@ -319,7 +319,7 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 }
 
 // stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the phase.
-func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
+func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopCondition) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {
 		own = b.After
@@ -394,9 +394,9 @@ func (p *breakpointSet) HasRuleWithPauseLimit(toolName string) bool {
 	return slices.ContainsFunc(p.rules, func(r *compiledRule) bool { return r.MaxPauses >= 0 && p.ruleMatchesTool(r, toolName) })
 }
 
-// usePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
+// takePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
 // rule's pauses. Conditions run without the lock held.
-func (p *breakpointSet) usePauseOfFirstStoppingRule(ctx context.Context, k *runningCall, phase Phase, callOutcome *Outcome) (ruleOrNil *compiledRule) {
+func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *runningCall, phase Phase, callOutcome *Outcome) (ruleOrNil *compiledRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tool := k.data.MethodName
@@ -437,7 +437,7 @@ func (p *breakpointSet) ruleMatchesTool(r *compiledRule, tool string) bool {
 // is returned as a breakpoint with only a name, and one of its pauses is used up. stopped reports whether the call is stopped. p.mu must
 // not be held.
 func (p *breakpointSet) takeMatchingBreakpoint(ctx context.Context, call *runningCall, phase Phase, callOutcome *Outcome) (hit *compiledBreakpoint, stopped bool) {
-	if n := p.usePauseOfFirstStoppingRule(ctx, call, phase, callOutcome); n != nil {
+	if n := p.takePauseOfFirstStoppingRule(ctx, call, phase, callOutcome); n != nil {
 		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()

@@ -29,14 +29,14 @@ type EvaluationRequest struct {
 }
 
 // claudelessCallerAdapter is the CallerAdapter for one kind of caller that belongs to claudeless.
-type claudelessCallerAdapter ClientKind
+type claudelessCallerAdapter CallerKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
 func (n claudelessCallerAdapter) Actions(phase Phase) (supportedActions []PauseDecisionAction) {
 	switch {
 	case phase == PhaseAfterCall:
 		return []PauseDecisionAction{ActionContinue, ActionModify, ActionRaise}
-	case ClientKind(n) == ClientAgentHook:
+	case CallerKind(n) == ClientAgentHook:
 		return []PauseDecisionAction{ActionContinue, ActionModify, ActionSkip, ActionRaise}
 	default:
 		return []PauseDecisionAction{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionRunOtherTool}
@@ -84,7 +84,7 @@ type Call struct {
 	Input     json.RawMessage // a JSON object
 	Session   string          // agent session; empty means unknown
 	ToolUseID string          // empty means unknown
-	Client    ClientKind
+	Client    CallerKind
 	CallSite  json.RawMessage // location of the call in the program; nil means unknown
 	PID       int             // process id of the caller; 0 means unknown
 	Started   float64         // start time of the caller's process, in Unix seconds
@@ -95,7 +95,7 @@ type Call struct {
 // ForeignCaller describes a caller that is not part of claudeless.
 type ForeignCaller struct {
 	Caller CallerAdapter // must be set; it may also be an Evaluator
-	Values CallValues    // replace the call's Input
+	Values CallArguments // replace the call's Input
 	// Lease is how long a pause stays open while its caller does not poll; 0 means Options.Lease. For a pause before a
 	// call, this time begins only with the first poll.
 	Lease time.Duration

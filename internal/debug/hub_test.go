@@ -135,7 +135,7 @@ func TestBehaviors(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "a"})
 	for _, tt := range []struct {
 		word string
-		want StopBehavior
+		want StopCondition
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"yield", BehaviorUseHubDefault}, {"continue", BehaviorNeverStop}, {"breakpoints", BehaviorStop}, {"defer", BehaviorUseHubDefault}, {"default", BehaviorUseHubDefault}} { // S16 S17 S18
 		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
@@ -143,7 +143,7 @@ func TestBehaviors(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		word string
-		want StopBehavior
+		want StopCondition
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"exception", BehaviorStopAfterFailedCall}, {"stop_exception", BehaviorStopBeforeAndAfterAnyOutcome}, {"yield", BehaviorUseHubDefault}, {"both", BehaviorStopBeforeAndAfterAnyOutcome}} { // S21 S22 S23 S24 S25
 		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
@@ -166,14 +166,14 @@ func TestBehaviors(t *testing.T) {
 	if got := h.BreakpointSet.DefaultBehavior(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
-	for word, want := range map[string]StopBehavior{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
-		if got, err := h.BreakpointSet.SetDefaultBehavior(word); err != nil || got != want || h.BreakpointSet.DefaultBehavior() != want {
+	for word, want := range map[string]StopCondition{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
+		if got, err := h.BreakpointSet.SetDefaultBreakpointBehavior(word); err != nil || got != want || h.BreakpointSet.DefaultBehavior() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
 	}
 	before := h.BreakpointSet.DefaultBehavior()
 	for _, word := range []string{"yield", "nonsense", ""} { // S37
-		if _, err := h.BreakpointSet.SetDefaultBehavior(word); code(err) != CodeInvalidBehavior || h.BreakpointSet.DefaultBehavior() != before {
+		if _, err := h.BreakpointSet.SetDefaultBreakpointBehavior(word); code(err) != CodeInvalidBehavior || h.BreakpointSet.DefaultBehavior() != before {
 			t.Errorf("%q: %v, default %v", word, err, h.BreakpointSet.DefaultBehavior())
 		}
 	}
@@ -273,7 +273,7 @@ func TestWhatStops(t *testing.T) {
 // failure.
 func TestStops(t *testing.T) {
 	tests := []struct {
-		global, own              StopBehavior
+		global, own              StopCondition
 		before, success, failure bool
 	}{
 		{BehaviorStop, BehaviorUseHubDefault, true, true, false},

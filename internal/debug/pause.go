@@ -33,7 +33,7 @@ func (h *Hub) openPauseLocked(k *runningCall, phase Phase, breakpoint string, r 
 		h.restartTimerThatAbandonsPause(p)
 	}
 	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWaitForever {
-		p.expiryTimer = time.AfterFunc(h.options.PauseTimeout, func() { h.endExpiredPause(p) }) // stopped when the pause ends
+		p.expiryTimer = time.AfterFunc(h.options.PauseTimeout, func() { h.endPauseByTimeoutPolicy(p) }) // stopped when the pause ends
 	}
 	h.publishLocked(Event{Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.pausedAt)})
 	return p
@@ -132,7 +132,7 @@ func (h *Hub) AbandonPause(pauseID string) {
 	}
 }
 
-func (h *Hub) endExpiredPause(p *openPause) {
+func (h *Hub) endPauseByTimeoutPolicy(p *openPause) {
 	d := Decision{Action: ActionContinue}
 	if h.options.OnTimeout == PolicyFail {
 		d = Decision{

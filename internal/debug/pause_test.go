@@ -126,7 +126,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 // hook until the agent stops waiting and runs the tool anyway.
 func TestDeniedByHook(t *testing.T) {
 	for _, tt := range []struct {
-		client ClientKind
+		client CallerKind
 		action string
 		again  bool
 	}{{ClientAgentHook, "skip", false}, {ClientAgentHook, "raise", false}, {ClientAgentHook, "continue", true}, {ClientClaudelessRun, "skip", true}} {
@@ -210,7 +210,7 @@ func TestPauseEnds(t *testing.T) {
 	tests := []struct {
 		name   string
 		o      func(*Options)
-		client ClientKind
+		client CallerKind
 		want   PauseDecisionAction
 		after  time.Duration
 	}{

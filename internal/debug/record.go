@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallRecords holds the newest call records, ordered by completion.
-type CallRecords struct {
+// NewestCallRecords holds the newest call records, ordered by completion.
+type NewestCallRecords struct {
 	Calls     []Record `json:"calls"`
 	Total     int      `json:"total_count"` // number of matching records, including dropped ones
 	Truncated bool     `json:"truncated"`
@@ -94,7 +94,7 @@ func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
 }
 
 func recordWithLargeValuesTruncated(rec Record) *Record {
-	rec.Values = rec.values().Truncated()
+	rec.Values = rec.valuesOrDefault().Truncated()
 	rec.PrettyResult, rec.Exception = ValueOrTruncationMarker(rec.PrettyResult, rec.ResultCID), ValueOrTruncationMarker(rec.Exception, rec.ErrorCID)
 	rec.CallSite, rec.OriginalInput = ValueOrTruncationMarker(rec.CallSite, ""), ValueOrTruncationMarker(rec.OriginalInput, "")
 	rec.size = estimatedFixedBytesPerRecord + rec.sizeInBytes() + len(rec.OriginalInput) + len(rec.Error)
@@ -120,18 +120,18 @@ func (r *callRecordStore) AddExternalRecord(record Record) {
 }
 
 // Calls returns the newest limit records of a tool; an empty tool means all. A nil limit means DefaultRecordLimit.
-func (r *callRecordStore) Calls(tool string, limit *int) (CallRecords, error) {
+func (r *callRecordStore) Calls(tool string, limit *int) (NewestCallRecords, error) {
 	n := DefaultRecordLimit
 	if limit != nil {
 		n = *limit
 	}
 	if n < 1 {
-		return CallRecords{}, NewError(CodeInvalidLimit, "limit must be at least 1", "limit", n)
+		return NewestCallRecords{}, NewError(CodeInvalidLimit, "limit must be at least 1", "limit", n)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := r.breakpoints.functions.canonicalNameOfToolSpelling(tool)
-	out := CallRecords{Calls: []Record{}}
+	out := NewestCallRecords{Calls: []Record{}}
 	kept := r.newestUpToMaxOldestFirst()
 	for _, rec := range kept {
 		if tool == "" || rec.MethodName == tool || rec.MethodName == want {

@@ -202,7 +202,7 @@ func TestEvents(t *testing.T) {
 	}
 	two.Close() // S104 S106
 	two.Close() // S107
-	h.BreakpointSet.SetDefaultBehavior("go")
+	h.BreakpointSet.SetDefaultBreakpointBehavior("go")
 	one.Close()
 	var got []Event
 	for e := range one.C {
@@ -334,7 +334,7 @@ func TestBytesKept(t *testing.T) {
 		}
 		h.mu.Lock()
 		for range 100 {
-			h.appendTranscriptEntry(h.byID[id], TranscriptEntry{Output: string(value)})
+			h.appendTranscriptEntry(h.byID[id], EvaluatedExpression{Output: string(value)})
 		}
 		if h.bytes > maxTotalBytesOfSessionTranscripts || len(h.byID[id].Transcript) != 100 {
 			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.bytes)

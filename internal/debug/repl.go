@@ -39,7 +39,7 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.openSession(p).ID, nil
+	return h.createSession(p).ID, nil
 }
 
 // Evaluate evaluates one expression at a pause: in this process for claudeless's own callers, in the caller's
@@ -69,7 +69,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.appendTranscriptEntry(s, TranscriptEntry{
+	h.appendTranscriptEntry(s, EvaluatedExpression{
 		Index: len(s.Transcript), Input: q.Expr, Output: a.Output, Stdout: a.Stdout, IsError: a.IsError,
 		ResultCID: a.ResultCID, Timestamp: unixSeconds(h.options.Now()),
 	})
@@ -99,7 +99,7 @@ func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*openPause, *deb
 		if err != nil {
 			return nil, nil, err
 		}
-		return p, h.openSession(p), nil
+		return p, h.createSession(p), nil
 	}
 	s, ok := h.byID[q.Session]
 	switch {
@@ -182,24 +182,24 @@ func (h *Hub) Variables(pauseID string) (map[string]any, error) {
 	return h.expressionVariables(p.call, p.data, p.phase, p.outcome), nil
 }
 
-// Session is a sequence of expressions that are evaluated while one call is paused.
-type Session struct {
-	ID           string            `json:"session_id"`
-	PauseID      string            `json:"pause_id"`
-	PID          int               `json:"pid"`
-	StartedAt    float64           `json:"started_at"`
-	ClosedAt     *float64          `json:"closed_at"`
-	FunctionName string            `json:"function_name"`
-	CallID       string            `json:"call_id"`
-	ProcessKey   string            `json:"process_key"`
-	Signature    string            `json:"signature"`
-	Evaluator    string            `json:"evaluator"` // "local" or "client"
-	Transcript   []TranscriptEntry `json:"transcript"`
-	Values       CallValues        `json:"-"` // values of the call
+// REPLSession is a sequence of expressions that are evaluated while one call is paused.
+type REPLSession struct {
+	ID           string                `json:"session_id"`
+	PauseID      string                `json:"pause_id"`
+	PID          int                   `json:"pid"`
+	StartedAt    float64               `json:"started_at"`
+	ClosedAt     *float64              `json:"closed_at"`
+	FunctionName string                `json:"function_name"`
+	CallID       string                `json:"call_id"`
+	ProcessKey   string                `json:"process_key"`
+	Signature    string                `json:"signature"`
+	Evaluator    string                `json:"evaluator"` // "local" or "client"
+	Transcript   []EvaluatedExpression `json:"transcript"`
+	Values       CallArguments         `json:"-"` // values of the call
 }
 
 // MarshalJSON writes the session's fields and the call's arguments as members of one object.
-func (s Session) MarshalJSON() ([]byte, error) {
+func (s REPLSession) MarshalJSON() ([]byte, error) {
 	raw, err := protocol.Marshal(s.Values)
 	if err != nil {
 		return nil, err
@@ -213,12 +213,12 @@ func (s Session) MarshalJSON() ([]byte, error) {
 	if err := json.Unmarshal(raw, &arguments); err != nil {
 		return nil, err
 	}
-	type bare Session
+	type bare REPLSession
 	return mergeJSONObjects(bare(s), arguments)
 }
 
-// TranscriptEntry is one expression that was evaluated in a debug session, with its result.
-type TranscriptEntry struct {
+// EvaluatedExpression is one expression that was evaluated in a debug session, with its result.
+type EvaluatedExpression struct {
 	Index     int     `json:"index"`
 	Input     string  `json:"input"`
 	Output    string  `json:"output"`
@@ -229,7 +229,7 @@ type TranscriptEntry struct {
 }
 
 type debugSession struct {
-	Session
+	REPLSession
 	closed chan struct{} // closed when the session ends
 }
 
@@ -241,18 +241,18 @@ type debugSessions struct {
 	bytes     int // size of all transcripts
 }
 
-// openSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
-func (l *debugSessions) openSession(p *openPause) *debugSession {
+// createSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
+func (l *debugSessions) createSession(p *openPause) *debugSession {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.lastStart) {
 		now = l.lastStart.Add(time.Microsecond)
 	}
 	l.lastStart = now
 	d := p.data
-	s := &debugSession{closed: make(chan struct{}), Session: Session{
+	s := &debugSession{closed: make(chan struct{}), REPLSession: REPLSession{
 		ID: fmt.Sprintf("%d-%.6f", d.PID, unixSeconds(now)), PauseID: p.id, PID: d.PID, StartedAt: unixSeconds(now),
 		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Signature: d.Signature, Evaluator: d.Evaluator,
-		Transcript: []TranscriptEntry{}, Values: d.values(),
+		Transcript: []EvaluatedExpression{}, Values: d.valuesOrDefault(),
 	}}
 	l.byID[s.ID] = s
 	l.ids = append(l.ids, s.ID)
@@ -277,27 +277,27 @@ func HasDebugSessionIDForm(text string) bool {
 	return err == nil
 }
 
-func (l *debugSessions) Session(id string) (Session, error) {
+func (l *debugSessions) Session(id string) (REPLSession, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
-		return Session{}, NewError(CodeSessionNotFound, "", "session_id", id)
+		return REPLSession{}, NewError(CodeSessionNotFound, "", "session_id", id)
 	}
 	return s.publicState(), nil
 }
 
-func (s *debugSession) publicState() Session {
-	v := s.Session
+func (s *debugSession) publicState() REPLSession {
+	v := s.REPLSession
 	v.Transcript = slices.Clone(s.Transcript)
 	return v
 }
 
 // Sessions lists all sessions that are kept, oldest first.
-func (l *debugSessions) Sessions() []Session {
+func (l *debugSessions) Sessions() []REPLSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]Session, 0, len(l.ids))
+	all := make([]REPLSession, 0, len(l.ids))
 	for _, id := range l.ids {
 		all = append(all, l.byID[id].publicState())
 	}
@@ -327,7 +327,7 @@ func (l *debugSessions) closeSessionLocked(s *debugSession) {
 
 // appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
 // If all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
-func (l *debugSessions) appendTranscriptEntry(s *debugSession, e TranscriptEntry) {
+func (l *debugSessions) appendTranscriptEntry(s *debugSession, e EvaluatedExpression) {
 	if l.byID[s.ID] != s {
 		return
 	}
@@ -353,6 +353,6 @@ func (l *debugSessions) dropOldestTranscriptEntries(s *debugSession, n int) {
 	s.Transcript = slices.Clone(s.Transcript[n:])
 }
 
-func (e TranscriptEntry) bytesOfInputAndOutputs() int {
+func (e EvaluatedExpression) bytesOfInputAndOutputs() int {
 	return len(e.Input) + len(e.Output) + len(e.Stdout)
 }

@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.BreakpointSet.SetDefaultBehavior("go"); err != nil {
+	if _, err := h.BreakpointSet.SetDefaultBreakpointBehavior("go"); err != nil {
 		t.Fatal(err)
 	}
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("stop"), After: new("stop")})

@@ -73,7 +73,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	m, err := mcp.New(mcp.Options{
 		OptionalSchemas: true,
 		Servers:         o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
-		Batch: mcp.Batch{Local: 64, Remote: 64}, // all servers connect at the same time
+		Batch: mcp.ConnectionLimits{Local: 64, Remote: 64}, // all servers connect at the same time
 	})
 	if err != nil {
 		return nil, err

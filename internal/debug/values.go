@@ -8,17 +8,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallValues are the arguments of a call in the form that its caller uses. They are never modified.
-type CallValues interface {
+// CallArguments are the arguments of a call in the form that its caller uses. They are never modified.
+type CallArguments interface {
 	// Input returns the value that expressions see as the variable input.
 	Input() json.RawMessage
 	// Truncated returns a copy without large values, for a list of records.
-	Truncated() CallValues
+	Truncated() CallArguments
 	// MarshalJSON returns an object. Its members become members of the JSON form of CallData.
 	json.Marshaler
 }
 
-// ClaudelessCallInput is the input of a call by one of claudeless's own callers (see [ClientKind]), as a JSON object.
+// ClaudelessCallInput is the input of a call by one of claudeless's own callers (see [CallerKind]), as a JSON object.
 // ClaudelessCallInput{} means that the input is unknown.
 type ClaudelessCallInput struct {
 	JSON      json.RawMessage
@@ -29,7 +29,7 @@ type ClaudelessCallInput struct {
 func (in ClaudelessCallInput) Input() (inputObject json.RawMessage) { return in.JSON }
 
 // Truncated returns a copy in which a marker replaces an input that is too large for a record.
-func (in ClaudelessCallInput) Truncated() CallValues {
+func (in ClaudelessCallInput) Truncated() CallArguments {
 	return ClaudelessCallInput{ValueOrTruncationMarker(in.JSON, in.ContentID), in.ContentID}
 }
 
@@ -77,14 +77,14 @@ type PauseInfo struct {
 type CallData struct {
 	MethodName string     `json:"method_name"`
 	CallID     string     `json:"call_id"`
-	Client     ClientKind `json:"client,omitempty"`
+	Client     CallerKind `json:"client,omitempty"`
 	SessionID  string     `json:"session_id,omitempty"`
 	ToolUseID  string     `json:"tool_use_id,omitempty"`
 	Signature  string     `json:"signature,omitempty"`
 	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
 	Process
 	PauseInfo
-	Values       CallValues      `json:"-"` // nil means ClaudelessCallInput{}
+	Values       CallArguments   `json:"-"` // nil means ClaudelessCallInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -92,9 +92,9 @@ type CallData struct {
 }
 
 // Input returns the value that expressions see as the variable input.
-func (d CallData) Input() json.RawMessage { return d.values().Input() }
+func (d CallData) Input() json.RawMessage { return d.valuesOrDefault().Input() }
 
-func (d CallData) values() CallValues {
+func (d CallData) valuesOrDefault() CallArguments {
 	if d.Values == nil {
 		return ClaudelessCallInput{}
 	}
@@ -104,7 +104,7 @@ func (d CallData) values() CallValues {
 // MarshalJSON writes the call's fields and its values as members of one object.
 func (d CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
-	return mergeJSONObjects(bare(d), d.values())
+	return mergeJSONObjects(bare(d), d.valuesOrDefault())
 }
 
 func mergeJSONObjects(parts ...any) ([]byte, error) {
@@ -168,15 +168,15 @@ const (
 	ActionEndedWithoutDecision PauseDecisionAction = "abandoned"
 )
 
-// ClientKind says which program makes a call that can be paused.
-type ClientKind string
+// CallerKind says which program makes a call that can be paused.
+type CallerKind string
 
 // The kinds of callers that belong to claudeless. Clients of the older debugger have an empty kind.
 const (
-	ClientClaudelessRun ClientKind = "claudeless"
-	ClientAgentHook     ClientKind = "hook"
-	ClientProxy         ClientKind = "proxy"
-	ClientExternal      ClientKind = "mcp_client" // calls made through the hub to an external server
+	ClientClaudelessRun CallerKind = "claudeless"
+	ClientAgentHook     CallerKind = "hook"
+	ClientProxy         CallerKind = "proxy"
+	ClientExternal      CallerKind = "mcp_client" // calls made through the hub to an external server
 )
 
 // Record is a completed call.

@@ -144,7 +144,7 @@ func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, 
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{options: &o, files: k, patterns: newPatternChooser(typed, rival, o.ExactPatterns), plans: newReplayPlans(o, sessions)}
+	w := &scenarioWriter{options: &o, files: k, patterns: newPatternChooser(typed, rival, o.ExactPatterns), plans: newCallReplayPlanner(o, sessions)}
 	if err := w.writeFixtures(sessions); err != nil {
 		return err
 	}
@@ -245,14 +245,14 @@ func (w *scenarioWriter) rememberToolResults(tomlTablePath string, blocks []sess
 // replaces the repeated part. When the user later edits the result, the text changes with it.
 func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelText string) string {
 	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
-		return quoteScenarioText(modelText)
+		return quoteAsTOMLTemplate(modelText)
 	}
 	for i, result := range w.results {
 		if before, behind, ok := strings.Cut(modelText, result); ok && len(result) >= minBytesOfResultReplacedByReference {
 			return tomltext.BasicString(asTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + asTemplate(behind))
 		}
 	}
-	return quoteScenarioText(modelText)
+	return quoteAsTOMLTemplate(modelText)
 }
 
 // refuseRawOutputInGit refuses to write unredacted output where it could be committed.
@@ -300,7 +300,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			if err != nil {
 				return err
 			}
-			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirPlaceholders(string(c.Input))), Result: result})
+			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirPlaceholdersByNames(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
 			if name, tool, ok := session.SplitToolName(full); ok && servers[name] != nil {
@@ -360,7 +360,7 @@ func fileNameOfServer(server string) string {
 // mcpResult returns a result as its server sent it. If the recording lacks this form, it is built from the text.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
-		return json.RawMessage(replaceDirPlaceholders(string(r.Raw))), nil
+		return json.RawMessage(replaceDirPlaceholdersByNames(string(r.Raw))), nil
 	}
 	type text struct {
 		Type string `json:"type"`
@@ -370,5 +370,5 @@ func mcpResult(r *session.Result) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Content []text `json:"content"`
 		IsError bool   `json:"isError,omitempty"`
-	}{[]text{{"text", replaceDirPlaceholders(said)}}, r.IsError})
+	}{[]text{{"text", replaceDirPlaceholdersByNames(said)}}, r.IsError})
 }

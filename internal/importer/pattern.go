@@ -189,8 +189,8 @@ func readPatternTextsOfDir(dir string) ([]string, error) {
 	return texts, nil
 }
 
-// quoteScenarioText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
-func quoteScenarioText(s string) string { return tomltext.BasicString(asTemplate(s)) }
+// quoteAsTOMLTemplate quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
+func quoteAsTOMLTemplate(s string) string { return tomltext.BasicString(asTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
@@ -199,8 +199,8 @@ func asTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// replaceDirPlaceholders replaces placeholders of directories in a text that cannot be a template.
-func replaceDirPlaceholders(s string) string {
+// replaceDirPlaceholdersByNames replaces placeholders of directories in a text that cannot be a template.
+func replaceDirPlaceholdersByNames(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }
 

@@ -26,8 +26,8 @@ const (
 	replayCallWithoutResult                          // without a result
 )
 
-// replayPlans decide how the scenario answers recorded calls. Calls that change something are never executed.
-type replayPlans struct {
+// callReplayPlanner decide how the scenario answers recorded calls. Calls that change something are never executed.
+type callReplayPlanner struct {
 	ran, denied    map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
 	fixtureAnswers map[string]string  // result text by MCP tool and arguments
 	differing      map[string]bool    // calls that were recorded with different results
@@ -36,8 +36,8 @@ type replayPlans struct {
 	cwds           []string
 }
 
-func newReplayPlans(o Options, sessions []*session.Session) *replayPlans {
-	p := &replayPlans{
+func newCallReplayPlanner(o Options, sessions []*session.Session) *callReplayPlanner {
+	p := &callReplayPlanner{
 		ran: map[string]bool{}, denied: map[string]bool{}, fixtureAnswers: map[string]string{}, differing: map[string]bool{},
 		files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder},
 	}
@@ -52,7 +52,7 @@ func newReplayPlans(o Options, sessions []*session.Session) *replayPlans {
 	return p
 }
 
-func (p *replayPlans) noteOutcomeOfRecordedCall(recordedCall *session.Call) {
+func (p *callReplayPlanner) noteOutcomeOfRecordedCall(recordedCall *session.Call) {
 	if recordedCall.Result == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (p *replayPlans) noteOutcomeOfRecordedCall(recordedCall *session.Call) {
 }
 
 // relativePath returns the path of a file relative to the working directory of a session.
-func (p *replayPlans) relativePath(name string) (rel string, ok bool) {
+func (p *callReplayPlanner) relativePath(name string) (rel string, ok bool) {
 	for _, dir := range p.cwds {
 		if rest, found := strings.CutPrefix(name, dir+"/"); found {
 			rest = path.Clean(rest)
@@ -90,7 +90,7 @@ func (p *replayPlans) relativePath(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *replayPlans) replayMethodOf(c *session.Call) replayMethod {
+func (p *callReplayPlanner) replayMethodOf(c *session.Call) replayMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
@@ -114,7 +114,7 @@ func (p *replayPlans) replayMethodOf(c *session.Call) replayMethod {
 // inputReadingImportedFile recognizes a call that only reads one imported file, so that it can be executed.
 // pathInputKey is the member of the input that names the file, such as file_path; replayedInputValue is its value in the
 // directory where the scenario is played.
-func (p *replayPlans) inputReadingImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
+func (p *callReplayPlanner) inputReadingImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
 	r := recordedCall.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
@@ -200,7 +200,7 @@ func (s filePrintingCommand) partPrintedByCommand(fileContent string) string {
 
 // replayPathAndContent returns the path that a file has when the scenario is played, and its content. A nil
 // content means that the file set does not contain the file.
-func (p *replayPlans) replayPathAndContent(recordedPath string) (replayPath string, content *string) {
+func (p *callReplayPlanner) replayPathAndContent(recordedPath string) (replayPath string, content *string) {
 	rel, ok := p.relativePath(recordedPath)
 	if !ok {
 		return "", nil
@@ -224,7 +224,7 @@ func containsGrepResultLines(grepResult, fileContent string) bool {
 
 // canUseFixture reports whether a fixture can return the recorded result of a call. The result must be complete and the
 // same for all calls with this input. Neither the result nor the input may contain a placeholder.
-func (p *replayPlans) canUseFixture(c *session.Call) bool {
+func (p *callReplayPlanner) canUseFixture(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
@@ -243,7 +243,7 @@ type expectedCall struct {
 }
 
 // addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *expectedCalls) addMessages(p *replayPlans, messages []*session.Message) {
+func (e *expectedCalls) addMessages(p *callReplayPlanner, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
@@ -253,7 +253,7 @@ func (e *expectedCalls) addMessages(p *replayPlans, messages []*session.Message)
 	}
 }
 
-func (e *expectedCalls) addRecordedCallUnlessDenied(plans *replayPlans, recordedCall *session.Call) {
+func (e *expectedCalls) addRecordedCallUnlessDenied(plans *callReplayPlanner, recordedCall *session.Call) {
 	how := plans.replayMethodOf(recordedCall)
 	if how == replayCallBySubAgentScript {
 		e.addMessages(plans, recordedCall.Agent.Messages)

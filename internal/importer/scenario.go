@@ -21,7 +21,7 @@ type scenarioWriter struct {
 	files            *FileSet
 	file             *OutputFile // the scenario
 	patterns         *patternChooser
-	plans            *replayPlans
+	plans            *callReplayPlanner
 	notes            []string
 	toml             tomltext.Writer
 	promptNumber     int // number of the prompt over all sessions
@@ -52,7 +52,7 @@ func (w *scenarioWriter) writeScenarioAndFiles(sessions []*session.Session) {
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
-			w.files.AddFileWithContent("files/"+rel, []byte(replaceDirPlaceholders(*content)))
+			w.files.AddFileWithContent("files/"+rel, []byte(replaceDirPlaceholdersByNames(*content)))
 		}
 	}
 	w.toml.WriteRaw(w.files.FileDigestCommentLines())
@@ -253,7 +253,7 @@ func (w *scenarioWriter) writeBlock(tablePath string, b session.Block, inOrder b
 	case b.Call != nil:
 		w.writeCall(table, b.Call)
 	case b.Thinking:
-		w.toml.WriteRaw("thinking = " + quoteScenarioText(b.Text) + "\n")
+		w.toml.WriteRaw("thinking = " + quoteAsTOMLTemplate(b.Text) + "\n")
 	default:
 		w.toml.WriteRaw("text = " + w.quoteTextWithToolResultReference(tablePath, b.Text) + "\n")
 	}
@@ -301,11 +301,11 @@ const maxInlineResultBytes = 4 << 10
 func (w *scenarioWriter) resultAsInlineOrFileTOML(toolResultText string) string {
 	toolResultText = w.truncateBigToolResult(toolResultText)
 	if len(toolResultText) <= maxInlineResultBytes || w.options.Out == "" {
-		return quoteScenarioText(toolResultText)
+		return quoteAsTOMLTemplate(toolResultText)
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.promptNumber, w.resultFiles)
-	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholders(toolResultText)))
+	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholdersByNames(toolResultText)))
 	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
@@ -344,7 +344,7 @@ func (w *scenarioWriter) inputAsInlineOrFileTOML(raw json.RawMessage) string {
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
-	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholders(string(raw))+"\n"))
+	w.files.AddFileWithContent(name, []byte(replaceDirPlaceholdersByNames(string(raw))+"\n"))
 	return `{ "$file" = ` + tomltext.BasicString(name) + " }"
 }
 
@@ -353,14 +353,14 @@ func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {
 	status, message := f.APIError()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(asCommentLine("review: " + replaceDirPlaceholders(f.Text)))
+		w.toml.WriteRaw(asCommentLine("review: " + replaceDirPlaceholdersByNames(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
 	default:
 		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.WriteRaw("message = " + oneLineTOMLString(replaceDirPlaceholders(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLineTOMLString(replaceDirPlaceholdersByNames(message)) + "\n")
 		}
 	}
 }

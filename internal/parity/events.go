@@ -28,7 +28,7 @@ type eventHead struct {
 	Message         json.RawMessage
 }
 
-type messageFieldsForEventKind struct {
+type kindDeterminingFields struct {
 	Model, Method string
 	Content       json.RawMessage
 }
@@ -45,7 +45,7 @@ func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	if json.Unmarshal(rawEvent, &h) != nil {
 		return "text", "text"
 	}
-	m := plainjson.DecodeIgnoringErrors[messageFieldsForEventKind](h.Message) // optional
+	m := plainjson.DecodeIgnoringErrors[kindDeterminingFields](h.Message) // optional
 	switch {
 	case h.Hook != "":
 		return h.Hook, h.Hook

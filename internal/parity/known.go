@@ -18,12 +18,12 @@ import (
 // KnownDifference describes differences that are accepted.
 type KnownDifference struct {
 	// Path of the differences; `*` matches any text.
-	Path Globs `toml:"path,required"`
+	Path TextPatterns `toml:"path,required"`
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
-	Case Globs `toml:"case"`
+	Case TextPatterns `toml:"case"`
 	// Absent names the sides on which the value or the whole line may be missing: "ours", "real", or a list of both. If
 	// it is empty, the value must exist on both sides.
-	Absent Globs `toml:"absent"`
+	Absent TextPatterns `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
 	// Proved is the date when the entry last matched a difference. `parity` fails if it is older than [maxConfirmationAge].
@@ -43,13 +43,13 @@ type KnownDifference struct {
 	comparedWords, usedWords map[string]bool
 }
 
-// Globs are patterns in which `*` matches any text, including slashes and dots. In a file, they are a string or a list.
-type Globs []string
+// TextPatterns are patterns in which `*` matches any text, including slashes and dots. In a file, they are a string or a list.
+type TextPatterns []string
 
 // BindValue implements [diag.Binder].
-func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
+func (g *TextPatterns) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
-		*g = Globs{v.Text}
+		*g = TextPatterns{v.Text}
 		return
 	}
 	b.BindInto(v, (*[]string)(g))
@@ -107,7 +107,7 @@ func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase,
 				continue
 			}
 			for _, p := range k.Path {
-				if !matchesGlob(p, differencesOfCase[i].Path) {
+				if !matchesTextPattern(p, differencesOfCase[i].Path) {
 					continue
 				}
 				addToSet(&k.usedWords, append(cases, p, "absent "+form)...)
@@ -139,7 +139,7 @@ func addToSet(set *map[string]bool, words ...string) {
 }
 
 func (k *KnownDifference) appliesTo(version string) bool {
-	return k.Version == "" || matchesGlob(k.Version, version)
+	return k.Version == "" || matchesTextPattern(k.Version, version)
 }
 
 // patternsMatchingCase returns the patterns in Case that match a case; nil means none. An empty Case gives `*`.
@@ -149,7 +149,7 @@ func (k *KnownDifference) patternsMatchingCase(nameOfCase, fileOfCase string) (p
 	}
 	stem := strings.TrimSuffix(fileOfCase, path.Ext(fileOfCase)) // the name depends on the directory argument
 	for _, c := range k.Case {
-		if matchesGlob(c, nameOfCase) || matchesGlob(c, path.Base(nameOfCase)) || matchesGlob(c, fileOfCase) || matchesGlob("*/"+c, "/"+stem) {
+		if matchesTextPattern(c, nameOfCase) || matchesTextPattern(c, path.Base(nameOfCase)) || matchesTextPattern(c, fileOfCase) || matchesTextPattern("*/"+c, "/"+stem) {
 			patterns = append(patterns, c)
 		}
 	}
@@ -218,7 +218,7 @@ func (f *KnownDifferenceFile) hasComparedAllNamedCases(cliVersion string) bool {
 func (k *KnownDifference) describePatternsWithoutMatch(hasComparedAllCases bool) (descriptions []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
-		cases = Globs{"*"}
+		cases = TextPatterns{"*"}
 	}
 	for _, c := range cases {
 		judged := k.comparedWords[c] && (hasComparedAllCases || !strings.Contains(c, "*"))
@@ -250,8 +250,8 @@ func describeCasePattern(pattern string) string {
 	return pattern
 }
 
-// matchesGlob reports whether s matches a pattern in which `*` matches any text, including slashes and dots.
-func matchesGlob(pattern, s string) bool {
+// matchesTextPattern reports whether s matches a pattern in which `*` matches any text, including slashes and dots.
+func matchesTextPattern(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1
 	rest, ok := strings.CutPrefix(s, parts[0])

@@ -25,7 +25,7 @@ func TestGlob(t *testing.T) {
 		{"x*b*d", "abcd", false},
 		{"a*c*d", "abd", false},
 	} {
-		if got := matchesGlob(tt.pattern, tt.text); got != tt.want {
+		if got := matchesTextPattern(tt.pattern, tt.text); got != tt.want {
 			t.Errorf("glob(%q, %q) is %t", tt.pattern, tt.text, got)
 		}
 	}

@@ -196,7 +196,7 @@ func maskDescriptionsOfBuiltInAgents(attachment map[string]any) {
 
 func maskBuiltInSkills(attachment map[string]any) {
 	builtIn := map[string]bool{"schedule": true}
-	for _, skill := range claudecode.ContextSkills() {
+	for _, skill := range claudecode.BuiltInSkillsInContext() {
 		builtIn[skill.Name] = true
 	}
 	content, ok := attachment["content"].(string)

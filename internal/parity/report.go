@@ -110,7 +110,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	if r.Verbose && r.Versions == nil {
 		r.writeCountsByAreaAndVersion(&b)
-		r.writeSameCountsByRecordingPart(&b)
+		r.writeSameCaseCountsByPart(&b)
 	}
 	fmt.Fprintf(&b, "%s, %d same, %d known, %d differ, %d not comparable",
 		diag.FormatCount(len(r.Cases), "case"), r.Count(StatusSame), r.Count(StatusOnlyKnownDifferences), r.Count(StatusDiffers), r.Count(StatusNotComparable))
@@ -187,8 +187,8 @@ func (r *Report) writeCountsByAreaAndVersion(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// writeSameCountsByRecordingPart writes, for each part of a recording such as stdout, the number of cases without a difference.
-func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
+// writeSameCaseCountsByPart writes, for each part of a recording such as stdout, the number of cases without a difference.
+func (r *Report) writeSameCaseCountsByPart(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
 	for _, v := range r.Cases {

@@ -68,7 +68,7 @@ func (c *Client) Authorization(ctx context.Context) (header string, err error) {
 			used = c.credentials
 		}
 	}
-	return used.authorizationHeader(), nil
+	return used.accessTokenHeader(), nil
 }
 
 // canRefreshExpiringToken reports whether the access token has expired or expires soon, and a refresh token exists.
@@ -76,7 +76,7 @@ func (c *Client) canRefreshExpiringToken() bool {
 	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
-func (h credentials) authorizationHeader() string {
+func (h credentials) accessTokenHeader() string {
 	if h.AccessToken == "" {
 		return ""
 	}
@@ -91,8 +91,8 @@ func (c *Client) reloadCredentials() error {
 	return c.options.Store.loadEntry(tokensKey, c.options.Server.credentialsEntryKey(), &c.credentials)
 }
 
-// Refusal is a response that requires authorization.
-type Refusal struct {
+// UnauthorizedResponse is a response that requires authorization.
+type UnauthorizedResponse struct {
 	Status     int    // 401 or 403
 	Challenge  string // WWW-Authenticate; empty means absent
 	UsedHeader string // the Authorization header of the request
@@ -109,11 +109,11 @@ func (e *ScopeError) Error() string {
 // new token in the meantime, Renew uses that token. Otherwise it refreshes the token, or requests one with the client's
 // own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
 // scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
-func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
+func (c *Client) Renew(ctx context.Context, r UnauthorizedResponse) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.credentials.authorizationHeader() != r.UsedHeader { // another request has already renewed it
-		return c.credentials.authorizationHeader(), nil
+	if c.credentials.accessTokenHeader() != r.UsedHeader { // another request has already renewed it
+		return c.credentials.accessTokenHeader(), nil
 	}
 	ch := parseChallenge(r.Challenge)
 	if r.Status == http.StatusForbidden {
@@ -128,7 +128,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	if err := c.requestAndStoreNewToken(ctx, ch); err != nil {
 		return "", err
 	}
-	return c.credentials.authorizationHeader(), nil
+	return c.credentials.accessTokenHeader(), nil
 }
 
 // storeNextScopes stores the scopes that the next login requests: the granted scopes, and the scopes that the challenge demands.
@@ -192,7 +192,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	}
 	c.credentials.Discovery = f.stored
 	if old == "" && c.credentials.RefreshToken == "" {
-		return c.ensureClientAndRecordRefusal(ctx, f)
+		return c.recordTokenlessRefusal(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.sanitizeOAuthError(c.loginAsMachineLocked(ctx, f, strings.Fields(c.credentials.Scope)))

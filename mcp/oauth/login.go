@@ -39,9 +39,9 @@ type Login struct {
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
 const loginTimeout = 5 * time.Minute
 
-// CheckSupport returns why the user cannot log in to the MCP server; nil means that a login is possible. It discovers the
+// ForgetRefusalAndCheckSupport returns why the user cannot log in to the MCP server; nil means that a login is possible. It discovers the
 // authorization server, and forgets an earlier refusal of the MCP server.
-func (c *Client) CheckSupport(ctx context.Context) error {
+func (c *Client) ForgetRefusalAndCheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err := c.forgetRefusalAndDiscover(ctx, challenge{})

@@ -618,7 +618,7 @@ func TestInterrupt(t *testing.T) {
 		if !slices.Contains(lines, "task_notification stopped fg") || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "general-purpose: user result") }) {
 			t.Errorf("events %q", lines)
 		}
-		if !s.HasBackgroundWork() {
+		if !s.HasBackgroundWorkOrNotice() {
 			t.Fatal("the background agent is gone")
 		}
 		var rest []string

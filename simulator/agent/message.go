@@ -53,7 +53,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.nonErrorToolResult()
 	}
-	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.taskIDDigest()}
+	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.digestOfTaskID()}
 	if w.isRunning {
 		w.undeliveredMessages = append(w.undeliveredMessages, in.Message)
 		a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 func (a *Agents) findReachableAgentLocked(nameOrID string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(nameOrID, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
-		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.taskIDDigest()) && (w.isRunning || w.simulator != nil) {
+		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.digestOfTaskID()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
@@ -113,7 +113,7 @@ func (a *Agents) listReachableAgents(withIntroForSubagent bool) protocol.ToolRes
 		s := section{Kind: "subagents", Total: len(reachable)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range reachable {
-			r := row{w.nameOrTaskID(), w.taskIDDigest(), w.task.ID, w.task.AgentType, string(w.status)}
+			r := row{w.nameOrTaskID(), w.digestOfTaskID(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"
 			}

@@ -399,7 +399,7 @@ type heldCall struct {
 func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.ToolUse) bool {
 	o := w.agents.options.Session.Options()
 	return o.Display.HookEvents && o.Hooks != nil && o.Hooks.HasSingleUnconditionalHook("PreToolUse", use.Name) &&
-		o.Tools.FirstVisibleEffectOfCall(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
+		o.Tools.FirstVisibleEffectOfCall(ctx, use) == simulator.CallStartOrRefusal{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 }
 
 // showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of the first call.

@@ -27,9 +27,9 @@ func (t agentToolbox) isExcludedByAgentDefinition(toolName string) bool {
 	return !t.run.definition.allowsTool(protocol.Tool{Name: toolName})
 }
 
-func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
+func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChangesBeforeShown {
 	if t.isExcludedByAgentDefinition(call.Name) {
-		return simulator.ToolCallChanges{}
+		return simulator.ToolCallChangesBeforeShown{}
 	}
 	call.Agent = &t.agent
 	return t.sessionTools.Prepare(call)
@@ -44,9 +44,9 @@ func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simul
 	return check
 }
 
-func (t agentToolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) (firstVisibleEffect simulator.CallFirstEffect) {
+func (t agentToolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) (firstVisibleEffect simulator.CallStartOrRefusal) {
 	if t.isExcludedByAgentDefinition(call.Name) {
-		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop}
+		return simulator.CallStartOrRefusal{Point: simulator.StreamPointBeforeBlockStop}
 	}
 	call.Agent = &t.agent
 	return t.sessionTools.FirstVisibleEffectOfCall(ctx, call)

@@ -49,8 +49,8 @@ type agentRun struct {
 
 func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID) }
 
-// taskIDDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
-func (w *agentRun) taskIDDigest() string {
+// digestOfTaskID returns a short digest of the task id. Lists of agents show it in brackets after the name.
+func (w *agentRun) digestOfTaskID() string {
 	return fmt.Sprintf("%.3x", sha256.Sum256([]byte("subagent:"+w.task.ID))) // observed with 2.1.330
 }
 
@@ -256,7 +256,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Model: state.Model(), Effort: w.definition.Effort,
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
 	}
-	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
+	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.RemoveTools(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
@@ -342,7 +342,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	case *protocol.APIRetry:
 		w.task.Post(&protocol.RequestRepeated{AgentID: w.task.ID})
 		w.reportForegroundRetryAsProgress(ev)
-	case *protocol.PermissionDenied, *protocol.AttachmentAdded, *protocol.RequestRepeated, *protocol.RuleMatched, *protocol.Warning, *protocol.AgentUsage:
+	case *protocol.PermissionDeniedEvent, *protocol.AttachmentAdded, *protocol.RequestRepeated, *protocol.RuleMatchOutcome, *protocol.StderrWarning, *protocol.AgentUsage:
 		setAgentID(ev, w.task.ID)
 		w.task.Post(ev)
 	}
@@ -350,13 +350,13 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 
 func setAgentID(ev protocol.Event, id string) {
 	switch ev := ev.(type) {
-	case *protocol.PermissionDenied:
+	case *protocol.PermissionDeniedEvent:
 		ev.AgentID = id
 	case *protocol.AttachmentAdded:
 		ev.AgentID = id
 	case *protocol.RequestRepeated:
 		ev.AgentID = id
-	case *protocol.RuleMatched:
+	case *protocol.RuleMatchOutcome:
 		ev.AgentID = id
 	}
 }
@@ -484,7 +484,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 		now.Effort = cmp.Or(w.definition.Effort, now.Effort)
 		base.Effort = now.HookEffort()
 	}
-	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
+	out := o.Hooks.Run(ctx, hook.EventInput{Base: base, Event: in})
 	if !o.Display.HookEvents {
 		out.Frames = nil
 	}

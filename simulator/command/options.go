@@ -85,7 +85,7 @@ type customCommand struct {
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
-		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: map[bool]string{false: slash.UsedTool(c.definition.Body)}[strings.HasPrefix(err.Error(), "Shell command permission check failed")]}, nil
+		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: map[bool]string{false: slash.ShellToolOfCommandBody(c.definition.Body)}[strings.HasPrefix(err.Error(), "Shell command permission check failed")]}, nil
 	}
 	if c.definition.RunsInAgent {
 		result := "custom"
@@ -97,7 +97,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)
 	}
-	x := &slash.Expansion{Name: c.definition.Name, Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.UsedTool(c.definition.Body)}
+	x := &slash.Expansion{Name: c.definition.Name, Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, UsedTool: slash.ShellToolOfCommandBody(c.definition.Body)}
 	if c.definition.Model != "" {
 		x.Model = c.options.Models.ModelNameAfterOverrides(c.definition.Model)
 	}

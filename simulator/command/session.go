@@ -11,7 +11,7 @@ import (
 
 func setOutputStyleAndAnswer(o Options, name string) string {
 	current := o.State.Snapshot().OutputStyle
-	styles := o.Catalog.OutputStyles()
+	styles := o.Catalog.OutputStyleNames()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))

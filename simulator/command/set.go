@@ -27,15 +27,15 @@ type Set struct {
 func New(o Options) *Set { return &Set{options: o} }
 
 // Find returns the command with a name: a custom command, a skill, a built-in command or an MCP prompt. It returns
-// false for unknown names, and for commands that the conversation itself runs (see [simulator.HandlesCommand]).
+// false for unknown names, and for commands that the conversation itself runs (see [simulator.IsConversationCommand]).
 func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
 	case s.options.Disabled:
-		return simulator.SlashCommandAnsweringUnavailable{}, simulator.HandlesCommand(name) || IsKnown(name)
+		return simulator.SlashCommandAnsweringUnavailable{}, simulator.IsConversationCommand(name) || IsKnown(name)
 	case isCustom && !k.HiddenFromUser:
 		return customCommand{k, s.options}, true
-	case simulator.HandlesCommand(name):
+	case simulator.IsConversationCommand(name):
 		return nil, false
 	case isCustom:
 		return modelOnlySkillCommand{k.Name, "custom"}, true
@@ -46,7 +46,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	switch {
 	case isBuiltin && !b.Skill:
 		return builtinCommand{s, b.Name}, true
-	case !isBuiltin && slices.ContainsFunc(claudecode.ContextSkills(), func(k claudecode.BuiltinCommand) bool { return k.Name == name }):
+	case !isBuiltin && slices.ContainsFunc(claudecode.BuiltInSkillsInContext(), func(k claudecode.BuiltinCommand) bool { return k.Name == name }):
 		return modelOnlySkillCommand{name, name}, true
 	case b.RunsInAgent:
 		return customCommand{catalog.Command{Name: b.Name, Description: b.Description, Body: strings.TrimSpace("/" + name + " $ARGUMENTS"), RunsInAgent: true}, s.options}, true
@@ -144,7 +144,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			diag.FormatCount(plugins, "plugin"), diag.FormatCount(skills, "skill"), diag.FormatCount(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", diag.FormatCount(skills+len(claudecode.ContextSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", diag.FormatCount(skills+len(claudecode.BuiltInSkillsInContext()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -205,7 +205,7 @@ func loadedContext(o Options) slash.LoadedContext {
 			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, DisplayName: k.DisplayName(), Source: k.Source, Path: k.Path, Tokens: model.Context.SkillTokens(len(k.LineInModelContext()))})
 		}
 	}
-	for _, k := range claudecode.ContextSkills() {
+	for _, k := range claudecode.BuiltInSkillsInContext() {
 		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: model.Context.SkillTokens(k.Chars)})
 	}
 	return l

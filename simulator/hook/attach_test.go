@@ -79,7 +79,7 @@ func TestAttachments(t *testing.T) {
 			}
 			r := newRunner(t, fmt.Sprintf(`{%q:[{"hooks":[{"type":"command","command":%s}]}]}`, event, command))
 			var got []string
-			for _, a := range r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "id"}).Attachments {
+			for _, a := range r.Run(t.Context(), EventInput{Event: tt.event, ToolUseID: "id"}).Attachments {
 				raw, err := protocol.Marshal(a)
 				if err != nil {
 					t.Fatal(err)

@@ -40,9 +40,9 @@ func TestCallbackInput(t *testing.T) {
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	base := protocol.HookBase{PromptID: "p-1", PermissionMode: "default", Effort: &protocol.HookEffort{Level: "medium"}}
-	r.Run(t.Context(), Input{Base: base, Event: bash, ToolUseID: "toolu_1"})
-	r.Run(t.Context(), Input{Base: base, Event: protocol.StopHook{LastAssistantMessage: "a < b"}})
-	r.Run(t.Context(), Input{Base: base, Event: protocol.PostToolBatchHook{}})
+	r.Run(t.Context(), EventInput{Base: base, Event: bash, ToolUseID: "toolu_1"})
+	r.Run(t.Context(), EventInput{Base: base, Event: protocol.StopHook{LastAssistantMessage: "a < b"}})
+	r.Run(t.Context(), EventInput{Base: base, Event: protocol.PostToolBatchHook{}})
 	head := `{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"/w","prompt_id":"p-1","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":`
 	want := []string{
 		`PreToolUse toolu_1 ` + head + `"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi"},"tool_use_id":"toolu_1"}`,
@@ -64,7 +64,7 @@ func TestCallbackReportOnCompaction(t *testing.T) {
 		h := &fixedHost{reply: reply}
 		r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 		r.Register("PreCompact", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"c"}}})
-		o := r.Run(t.Context(), Input{Event: protocol.PreCompactHook{Trigger: "manual"}})
+		o := r.Run(t.Context(), EventInput{Event: protocol.PreCompactHook{Trigger: "manual"}})
 		if diff := cmp.Diff([]string{want}, o.Reports); diff != "" || reply != "wrong" && len(o.Notices)+len(o.Attachments) > 0 {
 			t.Errorf("%s: %d notices\n%s", reply, len(o.Notices), diff)
 		}
@@ -148,7 +148,7 @@ func TestCallbackAnswers(t *testing.T) {
 			r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 			event, _ := protocol.HookEvent(tt.event)
 			r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
-			got := r.Run(t.Context(), Input{Event: tt.event})
+			got := r.Run(t.Context(), EventInput{Event: tt.event})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
@@ -178,14 +178,14 @@ func TestCallbackTimeout(t *testing.T) {
 		}})
 		r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 1.5}})
 		r.Register("Stop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_1"}}})
-		got := r.Run(t.Context(), Input{Event: bash})
+		got := r.Run(t.Context(), EventInput{Event: bash})
 		if want := "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; "; !strings.HasPrefix(got.NotExecuted, want) {
 			t.Errorf("got %q", got.NotExecuted)
 		}
 		if waited != 1500*time.Millisecond {
 			t.Errorf("waited %v", waited)
 		}
-		got = r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+		got = r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
 		if waited != 600*time.Second || got.Block {
 			t.Errorf("default: waited %v, %+v", waited, got)
 		}
@@ -201,7 +201,7 @@ func TestCallbackHostGone(t *testing.T) {
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	}
 	for _, in := range []protocol.HookInput{bash, protocol.StopHook{}} {
-		got := r.Run(t.Context(), Input{Event: in})
+		got := r.Run(t.Context(), EventInput{Event: in})
 		if !got.HostGone || !cmp.Equal(expectDecision(got), expectedOutcome{}) || got.Notices != nil {
 			t.Errorf("%T: %+v", in, got)
 		}
@@ -247,7 +247,7 @@ func TestSeveralHooks(t *testing.T) {
 				}
 			})
 			r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: tt.ids}})
-			got := r.Run(t.Context(), Input{Event: bash})
+			got := r.Run(t.Context(), EventInput{Event: bash})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -265,20 +265,20 @@ func TestEventsAreApart(t *testing.T) {
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded"} {
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
-	r.Run(t.Context(), Input{
+	r.Run(t.Context(), EventInput{
 		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
 		ToolUseID: "t",
 	})
 	// Other events are not sent to the host.
-	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
-	r.Run(t.Context(), Input{Event: protocol.SetupHook{Trigger: "init"}})
-	r.Run(t.Context(), Input{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})
-	r.Run(t.Context(), Input{Event: protocol.SessionEndHook{Reason: "other"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SetupHook{Trigger: "init"}})
+	r.Run(t.Context(), EventInput{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHook{Reason: "other"}})
 	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1","is_interrupt":false}`) {
 		t.Errorf("calls %q", h.calls)
 	}
-	r.Run(t.Context(), Input{Event: protocol.SessionEndHook{Reason: "clear"}})
-	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "compact"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHook{Reason: "clear"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "compact"}})
 	if len(h.calls) != 3 {
 		t.Errorf("calls %q", h.calls)
 	}
@@ -316,7 +316,7 @@ func TestCallbackSilent(t *testing.T) {
 			}
 		})
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 0.001, OnFailure: "block"}})
-		got := r.Run(t.Context(), Input{Event: tt.event})
+		got := r.Run(t.Context(), EventInput{Event: tt.event})
 		if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 			t.Errorf("%s: decision (-want +got):\n%s", event, diff)
 		}
@@ -333,7 +333,7 @@ func TestCommandMustAnswer(t *testing.T) {
 		"sleep 5":                        "timed out; blocking because onFailure is \"block\"",
 	} {
 		r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"`+cmd+`","onFailure":"block","timeout":0.3}]}]}`)
-		got := r.Run(t.Context(), Input{Event: bash})
+		got := r.Run(t.Context(), EventInput{Event: bash})
 		if want = "[" + cmd + "]: " + want; got.Reason != want || got.Decision != "deny" || len(got.Notices) > 0 {
 			t.Errorf("%s: %q, %v", cmd, got.Reason, got.Notices)
 		}
@@ -372,7 +372,7 @@ func TestPermissionRequest(t *testing.T) {
 				}
 			})
 			r.Register("PermissionRequest", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"0", "1"}[:len(tt.replies)]}})
-			got := r.Run(t.Context(), Input{Event: protocol.PermissionRequestHook{ToolName: "Bash"}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.PermissionRequestHook{ToolName: "Bash"}})
 			if diff := cmp.Diff(tt.want, got.Permission); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -402,7 +402,7 @@ func TestReplace(t *testing.T) {
 	}
 	r.ReplaceCallbacks(stop("h1"))
 	r.ReplaceCallbacks(stop("h2"))
-	r.Replace(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
+	r.ReplaceSource(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
 	if diff := cmp.Diff([]string{"buserSettings", "callbackh2", "cflagSettings"}, labels()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -446,7 +446,7 @@ func TestDenialText(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(t, string(raw), func(o *Options) { o.Now = time.Now })
-		got := r.Run(t.Context(), Input{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1", InputChanged: tt.tool == "Read"}})
+		got := r.Run(t.Context(), EventInput{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1", InputChanged: tt.tool == "Read"}})
 		if diff := cmp.Diff([]string{tt.want}, got.Texts); diff != "" {
 			t.Errorf("%s %q (-want +got):\n%s", tt.tool, tt.hooks, diff)
 		}

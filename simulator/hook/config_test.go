@@ -87,7 +87,7 @@ func TestSettingsOrder(t *testing.T) {
 		{Name: "local", Raw: json.RawMessage(`{"Stop":[{"matcher":null,"hooks":[{"type":"command","command":"b"}]}]}`)},
 	}})
 	var got []string
-	for _, e := range r.claimMatchingHooks("Stop", "", Input{Event: protocol.StopHook{}}) {
+	for _, e := range r.claimMatchingHooks("Stop", "", EventInput{Event: protocol.StopHook{}}) {
 		got = append(got, e.config.Command)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" || len(warnings) != 1 {

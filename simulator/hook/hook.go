@@ -68,7 +68,7 @@ type Options struct {
 
 // Source is the "hooks" object of one settings file.
 type Source struct {
-	Name      string // name of the file, for warnings and [Runner.Replace]
+	Name      string // name of the file, for warnings and [Runner.ReplaceSource]
 	Raw       json.RawMessage
 	Environ   []string // variables for the commands of this file, in addition to [Options.Environ]
 	FromSkill bool     // true for the hooks of a skill; only these may be limited to one run per session
@@ -79,8 +79,8 @@ type Source struct {
 	Agent string
 }
 
-// Input is the event for which hooks run, with the input that the hooks receive.
-type Input struct {
+// EventInput is the event for which hooks run, with the input that the hooks receive.
+type EventInput struct {
 	// Base has the keys that all hook inputs share. Empty values are set from Options, and HookEventName always from Event.
 	Base      protocol.HookBase
 	Event     protocol.HookInput
@@ -105,7 +105,7 @@ type Runner struct {
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a warning.
-func New(o Options) (*Runner, []protocol.Warning) {
+func New(o Options) (*Runner, []protocol.StderrWarning) {
 	if o.DefaultTimeout <= 0 {
 		o.DefaultTimeout = 600 * time.Second
 	}
@@ -122,7 +122,7 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	}
 	o.Environ = slices.Clone(o.Environ)
 	r := &Runner{options: o, closing: make(chan struct{}), asyncFrameAdded: make(chan struct{}, 1), hooksByEvent: map[string][]*hookEntry{}}
-	var warnings []protocol.Warning
+	var warnings []protocol.StderrWarning
 	for _, s := range o.Settings {
 		warnings = append(warnings, r.addHooksOfSource(s)...)
 	}
@@ -130,14 +130,14 @@ func New(o Options) (*Runner, []protocol.Warning) {
 }
 
 // Add adds the hooks of another settings file. Invalid entries are omitted, each with a warning.
-func (r *Runner) Add(s Source) []protocol.Warning {
+func (r *Runner) Add(s Source) []protocol.StderrWarning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.addHooksOfSource(s)
 }
 
-// Replace replaces the hooks of the settings file s.Name by those in s.
-func (r *Runner) Replace(s Source) []protocol.Warning {
+// ReplaceSource replaces the hooks of the settings file s.Name by those in s.
+func (r *Runner) ReplaceSource(s Source) []protocol.StderrWarning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removeHooksWhereLocked(func(e *hookEntry) bool { return e.callbackID == "" && e.settingsFile == s.Name })
@@ -240,7 +240,7 @@ func (r *Runner) WaitForAsyncHooksAndClose(ctx context.Context) {
 
 // claimMatchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
 // hooks, it returns one. It marks the hooks as run, because some run only once per session. After Close it returns none.
-func (r *Runner) claimMatchingHooks(event, subject string, in Input) []*hookEntry {
+func (r *Runner) claimMatchingHooks(event, subject string, in EventInput) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -286,13 +286,13 @@ func toolUseOfInput(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	return protocol.ToolUse{}, false
 }
 
-func (r *Runner) addHooksOfSource(s Source) []protocol.Warning {
+func (r *Runner) addHooksOfSource(s Source) []protocol.StderrWarning {
 	if len(bytes.TrimSpace(s.Raw)) == 0 {
 		return nil
 	}
-	var warnings []protocol.Warning
+	var warnings []protocol.StderrWarning
 	warn := func(format string, args ...any) {
-		warnings = append(warnings, protocol.Warning{Text: s.Name + ": hooks" + fmt.Sprintf(format, args...)})
+		warnings = append(warnings, protocol.StderrWarning{Text: s.Name + ": hooks" + fmt.Sprintf(format, args...)})
 	}
 	var table map[string]json.RawMessage
 	if err := json.Unmarshal(s.Raw, &table); err != nil {

@@ -229,7 +229,7 @@ func TestCommandVerdicts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			event, _ := protocol.HookEvent(tt.event)
 			r := newRunner(t, commandHook(event, tt.cmd))
-			got := r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "toolu_1"})
+			got := r.Run(t.Context(), EventInput{Event: tt.event, ToolUseID: "toolu_1"})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
@@ -243,7 +243,7 @@ func TestCommandVerdicts(t *testing.T) {
 // The output of a running command is shown at intervals. Unchanged output is not shown again (checklist row 61).
 func TestProgress(t *testing.T) {
 	r := newRunner(t, commandHook("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
-	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
+	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Frames)
 	want := `"subtype":"hook_progress","hook_id":"id-2","hook_name":"Stop","hook_event":"Stop","stdout":"one\n","stderr":"","output":"one\n"`
 	if n := slices.Index(got, want); n != 1 || slices.Index(got[n+1:], want) >= 0 {
 		t.Errorf("frames %q", got)
@@ -277,7 +277,7 @@ func TestFrames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			event, _ := protocol.HookEvent(tt.event)
 			r := newRunner(t, commandHook(event, tt.cmd), func(o *Options) { o.NewID = func() string { return "ID" } })
-			got := r.Run(t.Context(), Input{Event: tt.event})
+			got := r.Run(t.Context(), EventInput{Event: tt.event})
 			if diff := cmp.Diff(tt.want, lines(t, got.Frames)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -293,7 +293,7 @@ func TestCommandSurroundings(t *testing.T) {
 		o.CWD, o.PID, o.EnvDir = dir, 42, filepath.Join(dir, "env")
 		o.Environ = append(o.Environ, "CLAUDECODE=old", "CLAUDE_PROJECT_DIR=old")
 	})
-	got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+	got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestCommandForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRunner(t, `{"SessionStart":[{"hooks":[`+tt.config+`]}]}`)
-			got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
 			if len(got.AdditionalContext) != 1 || !strings.HasSuffix(got.AdditionalContext[0], tt.want) {
 				t.Errorf("got %q", got.AdditionalContext)
 			}
@@ -332,7 +332,7 @@ func TestCommandForms(t *testing.T) {
 func TestCommandTimeout(t *testing.T) {
 	r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"echo begun; sleep 100","timeout":0.3}]}]}`)
 	started := time.Now()
-	got := r.Run(t.Context(), Input{Event: bash, ToolUseID: "toolu_1"})
+	got := r.Run(t.Context(), EventInput{Event: bash, ToolUseID: "toolu_1"})
 	if took := time.Since(started); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -362,7 +362,7 @@ func TestInterrupt(t *testing.T) {
 	r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	got := r.Run(ctx, Input{Event: bash})
+	got := r.Run(ctx, EventInput{Event: bash})
 	<-told
 	if diff := cmp.Diff(expectedOutcome{}, expectDecision(got)); diff != "" || len(got.Notices) > 0 {
 		t.Errorf("an interrupted run decides: %s%v", diff, got.Notices)
@@ -385,7 +385,7 @@ func TestOnceIfAndDuplicates(t *testing.T) {
 		}
 		var got [][]string
 		for range 2 {
-			got = append(got, r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
+			got = append(got, r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -402,7 +402,7 @@ func TestAsync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := newRunner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
-			got := r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
 			got.Frames, got.StopHooks = nil, nil // see TestAsyncResponse and the parity case hooks/async-stop
 			if diff := cmp.Diff(Outcome{}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -426,7 +426,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		dir := t.TempDir()
 		r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"mkfifo pipe; (echo alive >pipe) >/dev/null 2>&1 &"}]}]}`, func(o *Options) { o.CWD = dir })
-		r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+		r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
 		limit, want := "10", "alive\n"
 		if closed {
 			r.WaitForAsyncHooksAndClose(t.Context())
@@ -441,7 +441,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 
 func TestCloseEndsAsyncHooks(t *testing.T) {
 	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"sleep 100","async":true}]}]}`)
-	r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+	r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	started := time.Now()
@@ -486,7 +486,7 @@ func TestHTTPHook(t *testing.T) {
 					o.Environ = []string{"TOKEN=t1", "SECRET=s1"}
 					o.HTTPLimits.URLs = []string{"http://127.0.0.1:1/", "*/fail", server.URL + "/block", server.URL + "/", "::"}
 				})
-			got := r.Run(t.Context(), Input{Event: bash})
+			got := r.Run(t.Context(), EventInput{Event: bash})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -508,14 +508,14 @@ func TestHTTPHookLimits(t *testing.T) {
 	t.Cleanup(server.Close)
 	settings := `{"PreToolUse":[{"hooks":[{"type":"http","url":"` + server.URL + `","headers":{"X":"$A$B"},"allowedEnvVars":["A","B"]}]}]}`
 	r := newRunner(t, settings, func(o *Options) { o.Environ, o.HTTPLimits.EnvVars = []string{"A=a", "B=b"}, []string{"B"} })
-	if failed := r.Run(t.Context(), Input{Event: bash}); len(noticesOf(failed)) != 1 {
+	if failed := r.Run(t.Context(), EventInput{Event: bash}); len(noticesOf(failed)) != 1 {
 		t.Errorf("notices about status 502: %v", failed.Notices)
 	}
 	if diff := cmp.Diff([]string{"b"}, auth); diff != "" {
 		t.Error(diff)
 	}
 	r = newRunner(t, settings, func(o *Options) { o.HTTPLimits.URLs = []string{} })
-	first, second := r.Run(t.Context(), Input{Event: bash}), r.Run(t.Context(), Input{Event: bash})
+	first, second := r.Run(t.Context(), EventInput{Event: bash}), r.Run(t.Context(), EventInput{Event: bash})
 	if len(auth) != 1 || len(noticesOf(first)) != 1 || len(noticesOf(second)) != 0 {
 		t.Errorf("%d requests, notices %v and %v", len(auth), first.Notices, second.Notices)
 	}
@@ -530,7 +530,7 @@ func TestMCPToolHook(t *testing.T) {
 			return `{"decision":"block","reason":"guarded"}`, nil
 		}
 	})
-	if got := r.Run(t.Context(), Input{Event: bash}); got.Reason != "guarded" {
+	if got := r.Run(t.Context(), EventInput{Event: bash}); got.Reason != "guarded" {
 		t.Errorf("got %+v", got)
 	}
 	if want := `guard check {"all":["{\"command\":\"echo hi\"}",""],"cmd":"echo hi"}`; sent != want {
@@ -540,7 +540,7 @@ func TestMCPToolHook(t *testing.T) {
 
 func TestModelHooksAreReported(t *testing.T) {
 	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"agent","prompt":"check"}]}]}`)
-	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Notices)
+	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Notices)
 	want := []string{
 		`"subtype":"informational","content":"Stop hook of type agent was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
 	}
@@ -562,14 +562,14 @@ func TestPromptHooks(t *testing.T) {
 		{`{"ok": false, "reason": "risky"}`, protocol.PostToolUseHook{ToolName: "Bash"}, Outcome{StopTurn: true, StopReason: "risky"}, ""},
 		{`{"ok": false, "reason": "risky"}`, protocol.StopHook{}, Outcome{Block: true, Reason: "[fine?]: risky"}, ""},
 		{`{"ok": false, "reason": "risky"}`, protocol.UserPromptSubmitHook{Prompt: "p"}, Outcome{StopTurn: true, StopReason: "risky"}, "Operation stopped by hook: risky"},
-		{"", bash, Outcome{Failures: Failures{Failed: true}}, "A hook gave no usable answer, so it didn't check this action."},
-		{`{}`, protocol.StopHook{}, Outcome{Failures: Failures{Failed: true}}, ""},
-		{"", protocol.SessionStartHook{Source: "startup"}, Outcome{Failures: Failures{Failed: true}}, ""},
+		{"", bash, Outcome{FailureEffects: FailureEffects{Failed: true}}, "A hook gave no usable answer, so it didn't check this action."},
+		{`{}`, protocol.StopHook{}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
+		{"", protocol.SessionStartHook{Source: "startup"}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
 	} {
 		event, _ := protocol.HookEvent(tt.event)
 		r, _ := New(Options{PromptAnswer: tt.answer, Settings: []Source{{Raw: json.RawMessage(`{"` + event + `":[{"hooks":[{"type":"prompt","prompt":"fine?"}]}]}`)}}})
-		o := r.Run(t.Context(), Input{Event: tt.event})
-		got := Outcome{Block: o.Block, StopTurn: o.StopTurn, Decision: o.Decision, StopReason: o.StopReason, Reason: o.Reason, Failures: Failures{Failed: o.Failed}}
+		o := r.Run(t.Context(), EventInput{Event: tt.event})
+		got := Outcome{Block: o.Block, StopTurn: o.StopTurn, Decision: o.Decision, StopReason: o.StopReason, Reason: o.Reason, FailureEffects: FailureEffects{Failed: o.Failed}}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s after %s (-want +got):\n%s", event, tt.answer, diff)
 		}
@@ -591,7 +591,7 @@ func TestAsyncResponse(t *testing.T) {
 		"sleep 100": `"output":"","stdout":"","stderr":"","exit_code":1,"outcome":"cancelled"`,
 	} {
 		r := newRunner(t, fmt.Sprintf(`{"Stop":[{"hooks":[{"type":"command","command":%q,"async":true}]}]}`, command))
-		started := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
+		started := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Frames)
 		if len(started) != 1 || !strings.Contains(started[0], `"subtype":"hook_started"`) {
 			t.Errorf("%s: frames %v", command, started)
 		}
@@ -619,7 +619,7 @@ func TestStopNotification(t *testing.T) {
 // Output of a command beyond the limit is read but not stored (A7).
 func TestCommandOutputIsBounded(t *testing.T) {
 	r := newRunner(t, commandHook("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
-	got := r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
+	got := r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
 	if len(got) != 1 || len(got[0]) > maxOutputBytes+200 || len(got[0]) < maxOutputBytes {
 		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))
 	}

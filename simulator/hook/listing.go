@@ -12,22 +12,22 @@ import (
 
 // Listing is the list of hooks from settings files for a host (SDK type SDKControlGetHooksListingResponse).
 type Listing struct {
-	Events  []ListedEvent  `json:"events"`
-	Hooks   []ListedHook   `json:"hooks"`
-	Catalog []CatalogEvent `json:"eventCatalog"`
-	Policy  Policy         `json:"policy"`
+	Events  []EventWithHookCount `json:"events"`
+	Hooks   []ListedHook         `json:"hooks"`
+	Catalog []EventInfo          `json:"eventCatalog"`
+	Policy  Policy               `json:"policy"`
 }
 
-// CatalogEvent is an event that may have hooks.
-type CatalogEvent struct {
+// EventInfo is an event that may have hooks.
+type EventInfo struct {
 	Name            string `json:"name"`
 	Summary         string `json:"summary"`
 	SupportsMatcher bool   `json:"supportsMatcher"`
 }
 
-// ListedEvent is a hook event with the number of hooks that are configured for it.
-type ListedEvent struct {
-	CatalogEvent
+// EventWithHookCount is a hook event with the number of hooks that are configured for it.
+type EventWithHookCount struct {
+	EventInfo
 	Count int `json:"hookCount"`
 }
 
@@ -70,7 +70,7 @@ type Policy struct {
 // precedence. Events are in the order of the real CLI. The matchers of an event are in the order in which
 // they first occur in the files (observed with 2.1.329). Invalid files and unknown events are omitted.
 func List(sourcesLowestFirst []Source, reportedPolicy Policy) Listing {
-	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: reportedPolicy}
+	l := Listing{Events: []EventWithHookCount{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: reportedPolicy}
 	for _, event := range l.Catalog {
 		rows := listedHooks(event.Name, sourcesLowestFirst)
 		matched := func(h ListedHook) bool { return h.Matcher != "" }
@@ -82,7 +82,7 @@ func List(sourcesLowestFirst []Source, reportedPolicy Policy) Listing {
 		}
 		if len(rows) > 0 {
 			event.SupportsMatcher = event.SupportsMatcher || slices.ContainsFunc(rows, matched)
-			l.Events = append(l.Events, ListedEvent{event, len(rows)})
+			l.Events = append(l.Events, EventWithHookCount{event, len(rows)})
 			l.Hooks = append(l.Hooks, rows...)
 		}
 	}
@@ -156,12 +156,12 @@ func withoutHeaderValues(hookConfig json.RawMessage) json.RawMessage {
 	return out
 }
 
-func eventCatalog() []CatalogEvent {
+func eventCatalog() []EventInfo {
 	events := claudecode.HookEvents()
 	slices.SortFunc(events, func(a, b claudecode.HookEvent) int { return a.ListPosition - b.ListPosition })
-	list := make([]CatalogEvent, len(events))
+	list := make([]EventInfo, len(events))
 	for i, e := range events {
-		list[i] = CatalogEvent{e.Name, e.Summary, e.HasMatcher}
+		list[i] = EventInfo{e.Name, e.Summary, e.HasMatcher}
 	}
 	return list
 }

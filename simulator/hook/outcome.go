@@ -37,7 +37,7 @@ type Outcome struct {
 	StopReason string // empty means none
 
 	Changes
-	Failures
+	FailureEffects
 	Trace
 }
 
@@ -51,8 +51,8 @@ type Changes struct {
 	Specific protocol.HookSpecificOutput
 }
 
-// Failures describes the hooks that gave no valid answer, and the effect on the call, the turn or the session.
-type Failures struct {
+// FailureEffects describes the hooks that gave no valid answer, and the effect on the call, the turn or the session.
+type FailureEffects struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed      bool
 	NotExecuted string // the result of a call that must not run, because a PreToolUse hook gave no usable answer; empty means none

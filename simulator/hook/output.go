@@ -139,7 +139,7 @@ func checkValue(path, kind string, value json.RawMessage) error {
 		}
 	case "object":
 		object := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](value)
-		schema, err := schemaOfOutputObject(path, kind, object)
+		schema, err := expectedKeysAndTypes(path, kind, object)
 		if err != nil {
 			return err
 		}
@@ -148,8 +148,8 @@ func checkValue(path, kind string, value json.RawMessage) error {
 	return nil
 }
 
-// schemaOfOutputObject returns the schema of an object. For some kinds, it depends on the content of the object.
-func schemaOfOutputObject(path, kind string, object map[string]json.RawMessage) (keysAndTypes string, err error) {
+// expectedKeysAndTypes returns the schema of an object. For some kinds, it depends on the content of the object.
+func expectedKeysAndTypes(path, kind string, object map[string]json.RawMessage) (keysAndTypes string, err error) {
 	switch kind {
 	case "specific":
 		return schemaOfHookSpecificOutput(path, object)

@@ -22,7 +22,7 @@ func WithHookStartedCallback(ctx context.Context, onAllHooksStarted func([]proto
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
 // cancelled, running hooks are killed and the outcome has no decision. The caller must check ctx.Err.
-func (r *Runner) Run(ctx context.Context, in Input) Outcome {
+func (r *Runner) Run(ctx context.Context, in EventInput) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.claimMatchingHooks(event, subject, in)
 	if len(chosen) == 0 {
@@ -76,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	return mergeResults(c, answers)
 }
 
-func (r *Runner) newEventRun(in Input, event, subject string) *eventRun {
+func (r *Runner) newEventRun(in EventInput, event, subject string) *eventRun {
 	base := in.Base
 	setIfUnset(&base.SessionID, r.options.SessionID)
 	setIfUnset(&base.TranscriptPath, r.options.TranscriptPath)

@@ -22,15 +22,15 @@ import (
 type HookOptions struct {
 	Runner   *hook.Runner
 	State    *simulator.SessionState // nil means no session state is passed to hooks
-	Location simulator.Location
-	Tools    HookToolInfo
+	Location simulator.DirectoryAndMode
+	Tools    ToolsForHooks
 	Frames   bool // emit hook_started and hook_response (--include-hook-events)
 }
 
-// HookToolInfo provides information about tools for their hooks.
-type HookToolInfo interface {
+// ToolsForHooks provides information about tools for their hooks.
+type ToolsForHooks interface {
 	// Server returns the MCP server of a tool; nil means none.
-	Server(tool string) *protocol.ServerRef
+	Server(tool string) *protocol.ServerNameAndSource
 	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
 	// if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result unchanged.
 	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
@@ -44,7 +44,7 @@ type HookToolInfo interface {
 
 type defaultHookToolInfo struct{}
 
-func (defaultHookToolInfo) Server(string) *protocol.ServerRef { return nil }
+func (defaultHookToolInfo) Server(string) *protocol.ServerNameAndSource { return nil }
 
 func (defaultHookToolInfo) RewriteOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
 	return protocol.Content{}, false
@@ -70,8 +70,8 @@ type hookMiddleware struct{ options HookOptions }
 
 func newHookMiddleware(o HookOptions) *hookMiddleware {
 	o.State = cmp.Or(o.State, &simulator.SessionState{})
-	o.Location = cmp.Or[simulator.Location](o.Location, defaultLocation{})
-	o.Tools = cmp.Or[HookToolInfo](o.Tools, defaultHookToolInfo{})
+	o.Location = cmp.Or[simulator.DirectoryAndMode](o.Location, defaultLocation{})
+	o.Tools = cmp.Or[ToolsForHooks](o.Tools, defaultHookToolInfo{})
 	return &hookMiddleware{o}
 }
 
@@ -191,7 +191,7 @@ func (h *hookMiddleware) runCwdChangedHooks(ctx context.Context, use protocol.To
 	}
 	base := h.baseInput()
 	base.PermissionMode, base.Effort = "", nil
-	out := h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+	out := h.options.Runner.Run(ctx, hook.EventInput{Base: base, Event: in, ToolUseID: use.ID})
 	if h.options.Frames {
 		result.EventsBefore = append(result.EventsBefore, out.Frames...)
 	}
@@ -216,7 +216,7 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 			simulator.LetMessageStreamContinue(ctx)
 		})
 	}
-	return h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+	return h.options.Runner.Run(ctx, hook.EventInput{Base: base, Event: in, ToolUseID: use.ID})
 }
 
 // eventsToShowWithResult shows hook frames, and notices that the transcript does not contain, immediately if possible.

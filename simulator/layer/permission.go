@@ -107,20 +107,20 @@ func prependEventsToResult(events []protocol.Event, r executor.Result) executor.
 
 // FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is
 // asked. Denials by a hook or a classifier do not count. prompter is nil if there is none.
-func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
+func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallStartOrRefusal {
 	if hooks.Matches("PreToolUse", permission.CanonicalToolName(call.Name)) {
-		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
+		return simulator.CallStartOrRefusal{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 	}
 	v, mode := policy.Decide(call), policy.ModeOf(call.Agent)
 	switch {
 	case v.Behavior == permission.Allow:
-		return simulator.CallFirstEffect{}
+		return simulator.CallStartOrRefusal{}
 	case v.DenyRule:
-		return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop}
+		return simulator.CallStartOrRefusal{Point: simulator.StreamPointOneEventAfterBlockStop}
 	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", permission.CanonicalToolName(call.Name)):
-		return simulator.CallFirstEffect{}
+		return simulator.CallStartOrRefusal{}
 	}
-	return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}
+	return simulator.CallStartOrRefusal{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}
 }
 
 // IsInputError reports whether a call was refused because its input does not match the tool's schema.
@@ -213,7 +213,7 @@ func combineHookAndPolicyVerdicts(use protocol.ToolUse, policyVerdict permission
 		policyVerdict.Reason, policyVerdict.ReasonType = h.Reason, "hook"
 		policyVerdict.Message, policyVerdict.CountDenial, policyVerdict.NonExecutionKind = message, true, "user-rejected"
 		policyVerdict.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: preToolUseHookAskReasonCode}
-		policyVerdict.Event = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message}
+		policyVerdict.Event = &protocol.PermissionDeniedEvent{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message}
 	}
 	return policyVerdict
 }
@@ -302,7 +302,7 @@ func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.Permission
 		r.Decision = &policyDecision
 	}
 	if answer.Source == hookDecisionSource && !answer.HasPrompter {
-		r.Denied = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: answer.Message, Message: message}
+		r.Denied = &protocol.PermissionDeniedEvent{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: answer.Message, Message: message}
 	}
 	r.CountDenial = true
 	return r

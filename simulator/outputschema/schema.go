@@ -345,9 +345,9 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	}
 	for row := range strings.Lines(requirementTexts) {
 		if keyword, text, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t"); keyword == append(e.ErrorKind.KeywordPath(), "")[0] {
-			text = strings.ReplaceAll(text, "WANT", fieldText(e.ErrorKind, "Want"))
+			text = strings.ReplaceAll(text, "WANT", errorFieldAsText(e.ErrorKind, "Want"))
 			if limit, is := strings.CutSuffix(text, " (got GOT)"); is {
-				text = limit + added(" (got %s)", json.RawMessage(fieldText(e.ErrorKind, "Got")))
+				text = limit + added(" (got %s)", json.RawMessage(errorFieldAsText(e.ErrorKind, "Got")))
 			}
 			return []string{text}
 		}
@@ -363,8 +363,8 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 //go:embed requirement_texts.txt
 var requirementTexts string
 
-// fieldText returns the text of a field of an error. It has no meaning if the error has no such field.
-func fieldText(k jsonschema.ErrorKind, fieldName string) string {
+// errorFieldAsText returns the text of a field of an error. It has no meaning if the error has no such field.
+func errorFieldAsText(k jsonschema.ErrorKind, fieldName string) string {
 	v := reflect.ValueOf(k).Elem().FieldByName(fieldName)
 	if v.IsValid() && v.Type() == reflect.TypeFor[*big.Rat]() {
 		f, _ := v.Interface().(*big.Rat).Float64()

@@ -171,7 +171,7 @@ type Verdict struct {
 	Message          string // tool result of a denial
 	// Event is shown before the result of a denial; its uuid and session id are not set. Nil means none. If a
 	// prompter answers an Ask, the event is not shown.
-	Event       *protocol.PermissionDenied
+	Event       *protocol.PermissionDeniedEvent
 	CountDenial bool // the denial is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
 
@@ -191,7 +191,7 @@ type Verdict struct {
 
 // Denial returns the result of a denied call and the event to show before the result; the event may be nil. A session
 // without a prompter also calls it for an Ask, which then counts as a denial.
-func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
+func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDeniedEvent) {
 	var r protocol.ToolResult
 	event := v.Event
 	if v.ToolError {

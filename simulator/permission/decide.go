@@ -118,7 +118,7 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 	if q := newCommandLineOfCall(c).approvalIfNestedScriptHasDeniedCommand(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if q := newCommandLineWithKnownDirectory(c).removalApproval(); q != nil {
+	if q := commandLineWithCDsApplied(c).removalApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if d.mode == protocol.ModeBypass {
@@ -183,7 +183,7 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
-		return newCommandLineWithKnownDirectory(c).decideShell()
+		return commandLineWithCDsApplied(c).decideShell()
 	case claudecode.ToolClassRead:
 		if d.resolver.isInWorkingDir(c.path) || d.usesClassifierInMode() {
 			return c.allowVerdict("mode")

@@ -15,34 +15,34 @@ const (
 	maxPossibleDirectoriesAfterCD = 32
 )
 
-type fileAccess struct{ reads, changes []fileOperand }
+type filesReadAndChanged struct{ reads, changes []fileOperand }
 
-// fileAccess returns the files that a command reads and changes, except the files of its redirections.
-func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
+// filesReadAndChanged returns the files that a command reads and changes, except the files of its redirections.
+func (l shellWordResolver) filesReadAndChanged(cmd shellcmd.Command) filesReadAndChanged {
 	name := cmd.Name()
 	if base := path.Base(name); isFileChangingCommand(base) && base != "sed" || base == "tee" {
 		name = base
 	}
 	if name == "git" {
-		return fileAccess{reads: l.gitDiffAndGrepOperands(cmd)}
+		return filesReadAndChanged{reads: l.gitDiffAndGrepOperands(cmd)}
 	}
 	ops := l.fileOperands(cmd)
 	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return fileAccess{ops, ops} // the option names the target, so all operands are sources
+			return filesReadAndChanged{ops, ops} // the option names the target, so all operands are sources
 		}
-		return fileAccess{ops[:max(0, len(ops)-1)], ops}
+		return filesReadAndChanged{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":
-		return fileAccess{ops, ops}
+		return filesReadAndChanged{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
-		return fileAccess{nil, ops}
+		return filesReadAndChanged{nil, ops}
 	case shellcmd.ReadingPhrase(name) == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
-		return fileAccess{}
+		return filesReadAndChanged{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return fileAccess{reads: []fileOperand{newPlainFileOperand(".")}}
+		return filesReadAndChanged{reads: []fileOperand{newPlainFileOperand(".")}}
 	}
-	return fileAccess{reads: ops}
+	return filesReadAndChanged{reads: ops}
 }
 
 // gitDiffAndGrepOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
@@ -75,7 +75,7 @@ func (l shellWordResolver) gitDiffAndGrepOperands(cmd shellcmd.Command) (out []f
 	return out
 }
 
-func (l shellWordResolver) withRedirectedFiles(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
+func (l shellWordResolver) withRedirectedFiles(access filesReadAndChanged, redirects []shellcmd.Redirect) filesReadAndChanged {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
 			access.reads = append(slices.Clip(access.reads), l.expandOperand(r.Target, r.Word))

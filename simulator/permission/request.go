@@ -37,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
-		r.Server = &protocol.ServerRef{Name: tool.Server, Source: tool.ServerSource}
+		r.Server = &protocol.ServerNameAndSource{Name: tool.Server, Source: tool.ServerSource}
 		switch planning := p.Mode() == protocol.ModePlan; {
 		case planning:
 			r.Suggestions, r.ServerAskOnly = nil, nil

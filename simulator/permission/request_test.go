@@ -204,7 +204,7 @@ func TestRequest(t *testing.T) {
 	}
 	call = newCall("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))
-	if diff := cmp.Diff(&protocol.ServerRef{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" || r.Description != "" {
+	if diff := cmp.Diff(&protocol.ServerNameAndSource{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" || r.Description != "" {
 		t.Errorf("MCP: display name %q, description %q, server (-want +got):\n%s", r.DisplayName, r.Description, diff)
 	}
 }

@@ -22,7 +22,7 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
 		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
-		to := c.words.fileAccess(inner)
+		to := c.words.filesReadAndChanged(inner)
 		if v := c.readDenialAfterCD(directories[1:], inner.Name(), to.reads); v != nil {
 			return v
 		}
@@ -57,7 +57,7 @@ func obstacleMayHidePaths(k shellcmd.ObstacleKind) bool {
 	}
 }
 
-func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
+func (c commandLine) isDeniedIn(directories []string, access filesReadAndChanged) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(directories, func(place string) bool {

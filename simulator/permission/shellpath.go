@@ -12,10 +12,10 @@ import (
 // chainAfterCDPattern matches a command line that begins with cd and contains no separator except &&, even in quotes.
 var chainAfterCDPattern = shellcmd.LazyRegexp(`^[ \t]*cd[ \t]([^;&|\n]|&&|\|[^|])*$`)
 
-// newCommandLineWithKnownDirectory omits each cd into the current directory from a line without pipes. If && joins all commands of the
+// commandLineWithCDsApplied omits each cd into the current directory from a line without pipes. If && joins all commands of the
 // line and the first one is a cd to a path such as /x or ./x in a working directory, the paths of the line are relative to this directory.
 // For a name such as x, the shell may find another directory through CDPATH (observed with 2.1.330).
-func newCommandLineWithKnownDirectory(shellCall *analyzedCall) commandLine {
+func commandLineWithCDsApplied(shellCall *analyzedCall) commandLine {
 	c, call, judge, resolver := newCommandLineOfCall(shellCall), *shellCall, *shellCall.modeAndRules, *shellCall.modeAndRules.resolver
 	if c.script.IsPipeline || len(c.script.Commands) < 2 {
 		return c
@@ -117,7 +117,7 @@ func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 			if r.WritesFile && globTextPattern().MatchString(path) {
 				return c.approvalForGlobInWrite(path)
 			}
-			if q := c.redirectTargetApproval(r, c.modeAndRules.resolver.resolveLinksBeforeParents(path)); q != nil {
+			if q := c.approvalOfRedirect(r, c.modeAndRules.resolver.resolveLinksBeforeParents(path)); q != nil {
 				return q
 			}
 		}
@@ -125,7 +125,7 @@ func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 	return nil
 }
 
-func (c commandLine) redirectTargetApproval(r shellcmd.Redirect, abs string) *approvalRequest {
+func (c commandLine) approvalOfRedirect(r shellcmd.Redirect, abs string) *approvalRequest {
 	if r.ReadsFile && !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 		return c.readOutsideWorkingDirsApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}

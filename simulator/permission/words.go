@@ -274,8 +274,8 @@ func (c *analyzedCall) denyCommandVerdict(reasonType, command string) Verdict {
 	return v
 }
 
-func (c *analyzedCall) denialEvent(message, reasonType, reason string) *protocol.PermissionDenied {
-	return &protocol.PermissionDenied{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
+func (c *analyzedCall) denialEvent(message, reasonType, reason string) *protocol.PermissionDeniedEvent {
+	return &protocol.PermissionDeniedEvent{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
 }
 
 func (c *analyzedCall) allowedDirectoriesText() string {

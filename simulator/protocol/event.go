@@ -87,45 +87,45 @@ type MemoryPaths struct {
 
 // Assistant is the event for one content block of the model's message.
 type Assistant struct {
-	Type               string            `json:"type"` // "assistant"
-	Message            AssistantMessage  `json:"message"`
-	ParentToolUseID    *string           `json:"parent_tool_use_id"`
-	LocalCommandSource string            `json:"local_command_source,omitempty"`
-	AgentID            string            `json:"agent_id,omitempty"`
-	SessionID          string            `json:"session_id"`
-	UUID               string            `json:"uuid"`
-	Timestamp          string            `json:"timestamp"`
-	Error              string            `json:"error,omitempty"`
-	RequestID          string            `json:"request_id,omitempty"`
-	IsAPIErrorMessage  bool              `json:"is_api_error_message,omitempty"`
-	APIErrorStatus     int               `json:"api_error_status,omitempty"` // HTTP status that hosts see; 0 for sub-agents
-	APIStatus          int               `json:"-"`                          // HTTP status for transcripts, also of sub-agents
-	APIErrorType       string            `json:"api_error_type,omitempty"`
-	APIError           string            `json:"api_error,omitempty"`
-	APIErrorParams     map[string]string `json:"api_error_params,omitempty"` // adds details to some errors: {"cut": "output_limit"}
-	RefusedMessageID   string            `json:"refused_message_id,omitempty"`
-	Aborted            bool              `json:"aborted,omitempty"`
-	ThinkingDurationMS *int              `json:"thinking_duration_ms,omitempty"`
-	ThinkingDisplay    string            `json:"thinking_display,omitempty"`
-	ToolUseMeta        []ToolUseMeta     `json:"tool_use_meta,omitempty"`
-	SubagentType       string            `json:"subagent_type,omitempty"`
-	TaskDescription    string            `json:"task_description,omitempty"`
-	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
-	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
+	Type               string                `json:"type"` // "assistant"
+	Message            AssistantMessage      `json:"message"`
+	ParentToolUseID    *string               `json:"parent_tool_use_id"`
+	LocalCommandSource string                `json:"local_command_source,omitempty"`
+	AgentID            string                `json:"agent_id,omitempty"`
+	SessionID          string                `json:"session_id"`
+	UUID               string                `json:"uuid"`
+	Timestamp          string                `json:"timestamp"`
+	Error              string                `json:"error,omitempty"`
+	RequestID          string                `json:"request_id,omitempty"`
+	IsAPIErrorMessage  bool                  `json:"is_api_error_message,omitempty"`
+	APIErrorStatus     int                   `json:"api_error_status,omitempty"` // HTTP status that hosts see; 0 for sub-agents
+	APIStatus          int                   `json:"-"`                          // HTTP status for transcripts, also of sub-agents
+	APIErrorType       string                `json:"api_error_type,omitempty"`
+	APIError           string                `json:"api_error,omitempty"`
+	APIErrorParams     map[string]string     `json:"api_error_params,omitempty"` // adds details to some errors: {"cut": "output_limit"}
+	RefusedMessageID   string                `json:"refused_message_id,omitempty"`
+	Aborted            bool                  `json:"aborted,omitempty"`
+	ThinkingDurationMS *int                  `json:"thinking_duration_ms,omitempty"`
+	ThinkingDisplay    string                `json:"thinking_display,omitempty"`
+	ToolUseMeta        []ToolUseDisplayNames `json:"tool_use_meta,omitempty"`
+	SubagentType       string                `json:"subagent_type,omitempty"`
+	TaskDescription    string                `json:"task_description,omitempty"`
+	ContextUsage       json.RawMessage       `json:"context_usage,omitempty"`
+	LocalCommandRun    *LocalCommand         `json:"local_command_run,omitempty"`
 	// LocalCommandOutcome says that a slash command failed or was not available; nil means neither.
-	LocalCommandOutcome *SlashCommandFailure `json:"local_command_outcome,omitempty"`
-	UserMessageUUID     string               `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs    []string             `json:"user_message_uuids,omitempty"`
+	LocalCommandOutcome *SlashCommandFailureKind `json:"local_command_outcome,omitempty"`
+	UserMessageUUID     string                   `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs    []string                 `json:"user_message_uuids,omitempty"`
 
 	ErrorCode    string `json:"api_error_code,omitempty"`
 	ErrorDetails string `json:"-"` // the API's error message for a request that was too long; for transcripts
 	// Final is the message's real stop reason and usage, which are written to the transcript but not
 	// printed. It is nil for synthetic messages.
-	Final *MessageSummary `json:"-"`
+	Final *CompletedMessageInfo `json:"-"`
 }
 
-// MessageSummary contains the final stop reason and usage of a message, and the position of a block in it.
-type MessageSummary struct {
+// CompletedMessageInfo contains the final stop reason and usage of a message, and the position of a block in it.
+type CompletedMessageInfo struct {
 	StopReason    string
 	StopSequence  *string
 	Usage         Usage
@@ -147,13 +147,13 @@ type LocalCommand struct {
 	IsDisplayOnly bool `json:"-"` // the model does not see the output
 }
 
-// SlashCommandFailure distinguishes a failed slash command from one that cannot run without a terminal.
-type SlashCommandFailure struct {
+// SlashCommandFailureKind distinguishes a failed slash command from one that cannot run without a terminal.
+type SlashCommandFailureKind struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
 
-// ToolUseMeta names an MCP call for display.
-type ToolUseMeta struct {
+// ToolUseDisplayNames names an MCP call for display.
+type ToolUseDisplayNames struct {
 	ID                string `json:"id"`
 	DisplayName       string `json:"display_name"`
 	ServerDisplayName string `json:"server_display_name,omitempty"`
@@ -285,8 +285,8 @@ type SubagentStats struct {
 	SpawnedBySubagents  int                     `json:"spawned_by_subagents"`
 	Completed           int                     `json:"completed"`
 	Failed              int                     `json:"failed"`
-	Killed              KilledAgents            `json:"killed"`
-	Refused             RefusedAgents           `json:"refused"`
+	Killed              KilledAgentCounts       `json:"killed"`
+	Refused             RefusedAgentCounts      `json:"refused"`
 	ByType              map[string]int          `json:"by_type"`
 }
 
@@ -297,15 +297,15 @@ type RequestedSubagentCounts struct {
 	Unset      int `json:"unset"`
 }
 
-// KilledAgents counts sub-agents that were stopped early, by who stopped them.
-type KilledAgents struct {
+// KilledAgentCounts counts sub-agents that were stopped early, by who stopped them.
+type KilledAgentCounts struct {
 	Parent int `json:"parent"`
 	User   int `json:"user"`
 	System int `json:"system"`
 }
 
-// RefusedAgents counts sub-agents that were not started, by the limit that prevented it.
-type RefusedAgents struct {
+// RefusedAgentCounts counts sub-agents that were not started, by the limit that prevented it.
+type RefusedAgentCounts struct {
 	DepthLimit       int `json:"depth_limit"`
 	ConcurrencyLimit int `json:"concurrency_limit"`
 	Budget           int `json:"budget"`
@@ -335,8 +335,8 @@ type InterruptedMessageBlocks struct {
 	FromBlockIndex int    `json:"from_block_index"`
 }
 
-// PermissionDenied is system/permission_denied: a call denied without a question. It precedes the call's result.
-type PermissionDenied struct {
+// PermissionDeniedEvent is system/permission_denied: a call denied without a question. It precedes the call's result.
+type PermissionDeniedEvent struct {
 	Type               string `json:"type"`    // "system"
 	Subtype            string `json:"subtype"` // "permission_denied"
 	ToolName           string `json:"tool_name"`
@@ -452,15 +452,15 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 	return MarshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
 }
 
-func (*Init) event()             {}
-func (*Assistant) event()        {}
-func (*User) event()             {}
-func (*Result) event()           {}
-func (*StreamEvent) event()      {}
-func (*PermissionDenied) event() {}
-func (*APIRetry) event()         {}
-func (*System) event()           {}
-func (*Frame) event()            {}
+func (*Init) event()                  {}
+func (*Assistant) event()             {}
+func (*User) event()                  {}
+func (*Result) event()                {}
+func (*StreamEvent) event()           {}
+func (*PermissionDeniedEvent) event() {}
+func (*APIRetry) event()              {}
+func (*System) event()                {}
+func (*Frame) event()                 {}
 
 // ModeChanged returns the event that announces a new permission mode.
 func ModeChanged(mode PermissionMode) *System {

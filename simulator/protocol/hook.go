@@ -61,29 +61,29 @@ type HookOutput struct {
 
 // HookSpecificOutput contains the keys that only some events have. HookEventName determines which of them apply.
 type HookSpecificOutput struct {
-	HookEventName            string                  `json:"hookEventName"`
-	PermissionDecision       string                  `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
-	PermissionDecisionReason string                  `json:"permissionDecisionReason,omitempty"`
-	UpdatedInput             json.RawMessage         `json:"updatedInput,omitempty"`
-	AdditionalContext        string                  `json:"additionalContext,omitempty"`
-	UpdatedToolOutput        json.RawMessage         `json:"updatedToolOutput,omitempty"`
-	UpdatedMCPToolOutput     json.RawMessage         `json:"updatedMCPToolOutput,omitempty"`
-	ClassifierContext        string                  `json:"classifierContext,omitempty"`
-	SessionTitle             string                  `json:"sessionTitle,omitempty"`
-	SuppressOriginalPrompt   bool                    `json:"suppressOriginalPrompt,omitempty"`
-	InitialUserMessage       string                  `json:"initialUserMessage,omitempty"`
-	WatchPaths               []string                `json:"watchPaths,omitempty"`
-	ReloadSkills             bool                    `json:"reloadSkills,omitempty"`
-	Decision                 *HookPermissionDecision `json:"decision,omitempty"` // only for PermissionRequest
-	Retry                    bool                    `json:"retry,omitempty"`    // only for PermissionDenied
-	Action                   string                  `json:"action,omitempty"`   // only for Elicitation and ElicitationResult
-	Content                  json.RawMessage         `json:"content,omitempty"`
-	WorktreePath             string                  `json:"worktreePath,omitempty"`
-	DisplayContent           *string                 `json:"displayContent,omitempty"`
+	HookEventName            string                     `json:"hookEventName"`
+	PermissionDecision       string                     `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
+	PermissionDecisionReason string                     `json:"permissionDecisionReason,omitempty"`
+	UpdatedInput             json.RawMessage            `json:"updatedInput,omitempty"`
+	AdditionalContext        string                     `json:"additionalContext,omitempty"`
+	UpdatedToolOutput        json.RawMessage            `json:"updatedToolOutput,omitempty"`
+	UpdatedMCPToolOutput     json.RawMessage            `json:"updatedMCPToolOutput,omitempty"`
+	ClassifierContext        string                     `json:"classifierContext,omitempty"`
+	SessionTitle             string                     `json:"sessionTitle,omitempty"`
+	SuppressOriginalPrompt   bool                       `json:"suppressOriginalPrompt,omitempty"`
+	InitialUserMessage       string                     `json:"initialUserMessage,omitempty"`
+	WatchPaths               []string                   `json:"watchPaths,omitempty"`
+	ReloadSkills             bool                       `json:"reloadSkills,omitempty"`
+	Decision                 *PermissionRequestDecision `json:"decision,omitempty"` // only for PermissionRequest
+	Retry                    bool                       `json:"retry,omitempty"`    // only for PermissionDeniedEvent
+	Action                   string                     `json:"action,omitempty"`   // only for Elicitation and ElicitationResult
+	Content                  json.RawMessage            `json:"content,omitempty"`
+	WorktreePath             string                     `json:"worktreePath,omitempty"`
+	DisplayContent           *string                    `json:"displayContent,omitempty"`
 }
 
-// HookPermissionDecision is the decision of a PermissionRequest hook.
-type HookPermissionDecision struct {
+// PermissionRequestDecision is the decision of a PermissionRequest hook.
+type PermissionRequestDecision struct {
 	Behavior           string             `json:"behavior"` // allow, deny
 	UpdatedInput       json.RawMessage    `json:"updatedInput,omitempty"`
 	UpdatedPermissions []PermissionUpdate `json:"updatedPermissions,omitempty"`

@@ -43,32 +43,32 @@ func (l NeverNullJSONList[T]) MarshalJSON() ([]byte, error) {
 
 // PreToolUseHook runs before the permission check of a call.
 type PreToolUseHook struct {
-	ToolName     string          `json:"tool_name"`
-	ToolInput    json.RawMessage `json:"tool_input"`
-	ToolUseID    string          `json:"tool_use_id"`
-	MCPServer    *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
-	InputChanged bool            `json:"-"`                    // the model wrote another input than ToolInput, for example a relative path
+	ToolName     string               `json:"tool_name"`
+	ToolInput    json.RawMessage      `json:"tool_input"`
+	ToolUseID    string               `json:"tool_use_id"`
+	MCPServer    *ServerNameAndSource `json:"mcp_server,omitempty"` // MCP tools only
+	InputChanged bool                 `json:"-"`                    // the model wrote another input than ToolInput, for example a relative path
 }
 
 // PostToolUseHook runs after a successful call.
 type PostToolUseHook struct {
-	ToolName     string          `json:"tool_name"`
-	ToolInput    json.RawMessage `json:"tool_input"`
-	ToolResponse any             `json:"tool_response"` // structured output; nil means null
-	ToolUseID    string          `json:"tool_use_id"`
-	DurationMS   *int            `json:"duration_ms,omitempty"`
-	MCPServer    *ServerRef      `json:"mcp_server,omitempty"`
+	ToolName     string               `json:"tool_name"`
+	ToolInput    json.RawMessage      `json:"tool_input"`
+	ToolResponse any                  `json:"tool_response"` // structured output; nil means null
+	ToolUseID    string               `json:"tool_use_id"`
+	DurationMS   *int                 `json:"duration_ms,omitempty"`
+	MCPServer    *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
 // PostToolUseFailureHook runs after a failed call; Error is the text of the tool result.
 type PostToolUseFailureHook struct {
-	ToolName    string          `json:"tool_name"`
-	ToolInput   json.RawMessage `json:"tool_input"`
-	ToolUseID   string          `json:"tool_use_id"`
-	Error       string          `json:"error"`
-	IsInterrupt bool            `json:"is_interrupt"`
-	DurationMS  *int            `json:"duration_ms,omitempty"`
-	MCPServer   *ServerRef      `json:"mcp_server,omitempty"`
+	ToolName    string               `json:"tool_name"`
+	ToolInput   json.RawMessage      `json:"tool_input"`
+	ToolUseID   string               `json:"tool_use_id"`
+	Error       string               `json:"error"`
+	IsInterrupt bool                 `json:"is_interrupt"`
+	DurationMS  *int                 `json:"duration_ms,omitempty"`
+	MCPServer   *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
 // PostToolBatchHook runs after all calls of one assistant message.
@@ -86,10 +86,10 @@ type HookToolCall struct {
 
 // PermissionRequestHook runs while the host is asked for permission.
 type PermissionRequestHook struct {
-	ToolName    string             `json:"tool_name"`
-	ToolInput   json.RawMessage    `json:"tool_input"`
-	Suggestions []PermissionUpdate `json:"permission_suggestions,omitzero"` // nil means none are known
-	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
+	ToolName    string               `json:"tool_name"`
+	ToolInput   json.RawMessage      `json:"tool_input"`
+	Suggestions []PermissionUpdate   `json:"permission_suggestions,omitzero"` // nil means none are known
+	MCPServer   *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
 // UserPromptSubmitHook runs before a turn.

@@ -11,7 +11,7 @@ import (
 
 // TestHookInputs checks the keys, their order and the subject of each simulated event (cli-contract 5.2, checklist row 19).
 func TestHookInputs(t *testing.T) {
-	server := &ServerRef{Name: "s", Source: "dynamic"}
+	server := &ServerNameAndSource{Name: "s", Source: "dynamic"}
 	ms := 5
 	input := json.RawMessage(`{}`)
 	tests := []struct {

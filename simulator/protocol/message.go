@@ -81,7 +81,7 @@ func SyntheticMessage(id, text, stopReason string) AssistantMessage {
 		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),
 		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stopReason,
 		Usage: Usage{
-			OutputTokensDetails: NullValue[OutputDetails](),
+			OutputTokensDetails: NullValue[OutputTokenDetails](),
 			ServerToolUse:       &ServerToolUsage{},
 			InferenceGeo:        NullValue[string](),
 			Iterations:          NullValue[[]struct{}](),
@@ -97,18 +97,18 @@ const SyntheticModel = "<synthetic>"
 // Usage counts tokens. In a streamed message, ServerToolUse and the fields of type [Null] are absent. In a result, all
 // of these fields are present. In a synthetic message, the fields of type [Null] have the JSON value null.
 type Usage struct {
-	InputTokens              int                 `json:"input_tokens"`
-	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     int                 `json:"cache_read_input_tokens"`
-	OutputTokens             int                 `json:"output_tokens"`
-	OutputTokensDetails      Null[OutputDetails] `json:"output_tokens_details,omitzero"`
-	ServerToolUse            *ServerToolUsage    `json:"server_tool_use,omitempty"`
-	ServiceTier              *string             `json:"service_tier"`
-	CacheCreation            CacheCreation       `json:"cache_creation"`
-	InferenceGeo             Null[string]        `json:"inference_geo,omitzero"`
-	Iterations               Null[[]struct{}]    `json:"iterations,omitzero"`
-	Speed                    Null[string]        `json:"speed,omitzero"`
-	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
+	InputTokens              int                      `json:"input_tokens"`
+	CacheCreationInputTokens int                      `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int                      `json:"cache_read_input_tokens"`
+	OutputTokens             int                      `json:"output_tokens"`
+	OutputTokensDetails      Null[OutputTokenDetails] `json:"output_tokens_details,omitzero"`
+	ServerToolUse            *ServerToolUsage         `json:"server_tool_use,omitempty"`
+	ServiceTier              *string                  `json:"service_tier"`
+	CacheCreation            CacheCreation            `json:"cache_creation"`
+	InferenceGeo             Null[string]             `json:"inference_geo,omitzero"`
+	Iterations               Null[[]struct{}]         `json:"iterations,omitzero"`
+	Speed                    Null[string]             `json:"speed,omitzero"`
+	FallbackCredit           Null[struct{}]           `json:"fallback_credit,omitzero"`
 }
 
 // MarshalJSON writes the keys in the observed order: the API's order in streamed messages, the CLI's order in results.
@@ -133,8 +133,8 @@ type cacheLifetimes struct {
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
 }
 
-// OutputDetails breaks down the number of output tokens.
-type OutputDetails struct {
+// OutputTokenDetails breaks down the number of output tokens.
+type OutputTokenDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
@@ -195,8 +195,8 @@ func (n *Null[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &n.Value)
 }
 
-// PreviousReply describes the last reply of the model before this run of the session.
-type PreviousReply struct {
+// ReplyBeforeResume describes the last reply of the model before this run of the session.
+type ReplyBeforeResume struct {
 	At        time.Time
 	Model     string
 	Tokens    int      // tokens of the whole context up to this reply

@@ -4,17 +4,17 @@ import "encoding/json"
 
 // RequestShapeLine is a line of type api-request-shape. It has the system prompt and tools of the following requests.
 type RequestShapeLine struct {
-	Type      string       `json:"type"` // "api-request-shape"
-	SessionID string       `json:"sessionId"`
-	AgentID   string       `json:"agentId,omitempty"`
-	ShapeHash string       `json:"shapeHash"`
-	Timestamp string       `json:"timestamp"`
-	Version   string       `json:"version"`
-	Shape     RequestShape `json:"shape"`
+	Type      string               `json:"type"` // "api-request-shape"
+	SessionID string               `json:"sessionId"`
+	AgentID   string               `json:"agentId,omitempty"`
+	ShapeHash string               `json:"shapeHash"`
+	Timestamp string               `json:"timestamp"`
+	Version   string               `json:"version"`
+	Shape     SystemPromptAndTools `json:"shape"`
 }
 
-// RequestShape is the part of a request to the model that seldom changes.
-type RequestShape struct {
+// SystemPromptAndTools is the part of a request to the model that seldom changes.
+type SystemPromptAndTools struct {
 	System []TextBlock   `json:"system"`
 	Tools  []RequestTool `json:"tools,omitempty"`
 }
@@ -100,11 +100,11 @@ type RequestThinking struct {
 
 // ContextManagement specifies the content that the API removes from a long conversation.
 type ContextManagement struct {
-	Edits []ContextEdit `json:"edits"`
+	Edits []ContextManagementEdit `json:"edits"`
 }
 
-// ContextEdit is one rule of a [ContextManagement].
-type ContextEdit struct {
+// ContextManagementEdit is one rule of a [ContextManagement].
+type ContextManagementEdit struct {
 	Type string `json:"type"`
 	Keep string `json:"keep"`
 }

@@ -141,15 +141,15 @@ type PermissionRequest struct {
 	DecisionReason, DecisionReasonType string
 	RuleSource                         string       // source of the rule that requires the question; may be empty
 	Hook                               *HookVerdict // the hook's decision that requires the question; may be nil
-	Server                             *ServerRef
+	Server                             *ServerNameAndSource
 	// ServerAskOnly is the value of server_policy_ask_only. For an MCP tool, it is false if a rule requires the question, true if
 	// no rule does, and nil in plan mode. It is nil for all other tools. Nil omits the key.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }
 
-// ServerRef names an MCP server and the source of its configuration.
-type ServerRef struct {
+// ServerNameAndSource names an MCP server and the source of its configuration.
+type ServerNameAndSource struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
 }

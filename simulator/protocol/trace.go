@@ -9,7 +9,7 @@ import (
 // the journal and debuggers read all events from one ordered stream.
 func HasWireForm(ev Event) bool {
 	switch ev.(type) {
-	case *Init, *Assistant, *User, *Result, *StreamEvent, *PermissionDenied, *APIRetry, *System, *Frame:
+	case *Init, *Assistant, *User, *Result, *StreamEvent, *PermissionDeniedEvent, *APIRetry, *System, *Frame:
 		return true
 	}
 	return false
@@ -80,8 +80,8 @@ type ConversationCompacted struct {
 	HasHookReports bool            // Output includes reports of hooks
 }
 
-// RuleMatched reports the rule of the scenario that answered a prompt, or that no rule did.
-type RuleMatched struct {
+// RuleMatchOutcome reports the rule of the scenario that answered a prompt, or that no rule did.
+type RuleMatchOutcome struct {
 	AgentID string // the agent that asked; empty means the main conversation
 	Prompt  string
 	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none
@@ -134,8 +134,8 @@ type RequestRepeated struct {
 	AgentID          string
 }
 
-// Warning is a text that the user sees on stderr.
-type Warning struct{ Text string }
+// StderrWarning is a text that the user sees on stderr.
+type StderrWarning struct{ Text string }
 
 // ContextAdded contains texts that a request adds to its prompt or results. No earlier request contained them.
 type ContextAdded struct{ Texts []string }
@@ -177,7 +177,7 @@ func (*ConversationCompacted) event()       {}
 func (*PromptAccepted) event()              {}
 func (*PromptAbsorbed) event()              {}
 func (*HostCommandRan) event()              {}
-func (*RuleMatched) event()                 {}
+func (*RuleMatchOutcome) event()            {}
 func (*ContextAdded) event()                {}
 func (*StopHooks) event()                   {}
 func (*ToolExecuted) event()                {}
@@ -185,7 +185,7 @@ func (*AttachmentAdded) event()             {}
 func (*UnmetExpectation) event()            {}
 func (*FailedAPIRequestBeforeRetry) event() {}
 func (*RequestRepeated) event()             {}
-func (*Warning) event()                     {}
+func (*StderrWarning) event()               {}
 func (*TurnPromptWithdrawnByUser) event()   {}
 func (*RawTranscriptOnlyLine) event()       {}
 func (*HiddenEvent) event()                 {}

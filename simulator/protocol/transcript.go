@@ -142,7 +142,7 @@ type AssistantLine struct {
 	RequestedModel string                       `json:"requestedModel,omitempty"`
 	PromptCache    string                       `json:"promptCacheRequested,omitempty"`    // "5m", "1h" or "off"
 	CheckRequest   string                       `json:"serverClassifierRequest,omitempty"` // id of the check that a server made of the calls
-	Attribution
+	LineAttribution
 	Type string `json:"type"` // "assistant"
 	LineID
 	Effort        string  `json:"effort,omitempty"` // empty if the model has no effort levels
@@ -151,8 +151,8 @@ type AssistantLine struct {
 	LineTrailer
 }
 
-// Attribution records which agent, skill, plugin or MCP server caused a line.
-type Attribution struct {
+// LineAttribution records which agent, skill, plugin or MCP server caused a line.
+type LineAttribution struct {
 	Agent     string `json:"attributionAgent,omitempty"`
 	Skill     string `json:"attributionSkill,omitempty"`
 	Plugin    string `json:"attributionPlugin,omitempty"` // the part of the name before a colon
@@ -369,12 +369,12 @@ type LocalCommandLine struct {
 	Content string `json:"content"`
 	Level   string `json:"level"`
 	SystemLineID
-	IsMeta       bool                 `json:"isMeta"`
-	ContextUsage json.RawMessage      `json:"contextUsage,omitempty"`
-	SubmitUUID   string               `json:"submitUuid,omitempty"` // the host's id of the command
-	CommandRun   *LocalCommand        `json:"commandRun,omitempty"`
-	DisplayOnly  bool                 `json:"isDisplayOnly,omitempty"`
-	Outcome      *SlashCommandFailure `json:"commandOutcome,omitempty"`
+	IsMeta       bool                     `json:"isMeta"`
+	ContextUsage json.RawMessage          `json:"contextUsage,omitempty"`
+	SubmitUUID   string                   `json:"submitUuid,omitempty"` // the host's id of the command
+	CommandRun   *LocalCommand            `json:"commandRun,omitempty"`
+	DisplayOnly  bool                     `json:"isDisplayOnly,omitempty"`
+	Outcome      *SlashCommandFailureKind `json:"commandOutcome,omitempty"`
 	LineTrailer
 }
 

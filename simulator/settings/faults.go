@@ -67,9 +67,9 @@ func formatFaultList(faults []Fault, wholeFileHeading, entryHeading string) stri
 
 const maxReportedFaultsPerFile = 10
 
-// invalidKeyFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
+// faultsOfKeysWithInvalidValues reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
 // may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
-func invalidKeyFaults(keys []string, file map[string]json.RawMessage) []Fault {
+func faultsOfKeysWithInvalidValues(keys []string, file map[string]json.RawMessage) []Fault {
 	var found []Fault
 	for _, p := range schemas()["settings"].Properties {
 		switch {

@@ -21,7 +21,7 @@ import (
 // Load reads and merges all sources. If it fails, the error is a [*FlagError] or a [*InvalidManagedSettingsError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
-		o.ReadFile = plainjson.ReadBounded
+		o.ReadFile = plainjson.ReadFileUnlessTooLarge
 	}
 	if o.Glob == nil {
 		o.Glob = filepath.Glob
@@ -155,7 +155,7 @@ func (s *Settings) mergeLayerIfValid(layer Layer) {
 	file := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](layer.Raw)
 	if bad := keysWithInvalidValues(file); len(bad) > 0 {
 		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
-		s.addFaultsOfLayer(layer, true, invalidKeyFaults(bad, file)...)
+		s.addFaultsOfLayer(layer, true, faultsOfKeysWithInvalidValues(bad, file)...)
 		return
 	}
 	s.mergeLayer(layer)

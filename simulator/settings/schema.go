@@ -20,7 +20,7 @@ import (
 //go:embed schema.json
 var schemaJSON string
 
-var schemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(schemaJSON) })
+var schemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.MustParseSchemas(schemaJSON) })
 
 // keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that is
 // known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with 2.1.329).

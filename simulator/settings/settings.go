@@ -46,7 +46,7 @@ type Options struct {
 	Managed    []byte
 	ManagedDir string                                 // directory of the machine's managed-settings.json and managed-settings.d; empty means none
 	GlobalFile string                                 // path of .claude.json, which records trusted folders; empty means the file in StateDir
-	ReadFile   func(path string) ([]byte, error)      // reads a file; nil means [plainjson.ReadBounded]
+	ReadFile   func(path string) ([]byte, error)      // reads a file; nil means [plainjson.ReadFileUnlessTooLarge]
 	Glob       func(pattern string) ([]string, error) // lists the files that match a pattern, sorted; nil means filepath.Glob
 }
 
@@ -116,8 +116,8 @@ type Attribution struct {
 	PR     *string `json:"pr"`
 }
 
-// HookLimits are the settings that limit hooks.
-type HookLimits struct {
+// HookRestrictions are the settings that limit hooks.
+type HookRestrictions struct {
 	DisableAllHooks bool // hooks are switched off, except those of managed settings
 	HTTPHooks       protocol.HTTPHookLimits
 }
@@ -136,7 +136,7 @@ type Settings struct {
 	NoMemory           bool
 	NoGitInstructions  bool // true if requests say nothing about git: neither the state of the repository nor how commits end
 
-	HookLimits
+	HookRestrictions
 	AllowedServers, DeniedServers                 *ServerList
 	EnableAllProjectMCPServers                    bool
 	EnabledMCPJSONServers, DisabledMCPJSONServers []string

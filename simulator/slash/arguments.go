@@ -86,8 +86,8 @@ var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// UsedTool returns "Bash" if a command with this body runs shell commands, otherwise "".
-func UsedTool(body string) string {
+// ShellToolOfCommandBody returns "Bash" if a command with this body runs shell commands, otherwise "".
+func ShellToolOfCommandBody(body string) string {
 	return map[bool]string{true: "Bash"}[shellCommandPattern().MatchString(body)]
 }
 

@@ -196,7 +196,7 @@ func (c Context) ItemLists(cwd string) (text string) {
 	sources := []string{"Built-in", "Plugin", "User", "Project"} // in reverse order; all other sources come last
 	for _, l := range c.chartLists(cwd) {
 		text += l.heading()
-		items := slices.SortedStableFunc(slices.Values(withSourceLabels(l.items)), func(x, y UsageItem) int {
+		items := slices.SortedStableFunc(slices.Values(withSourcesAsLabels(l.items)), func(x, y UsageItem) int {
 			return cmp.Or(slices.Index(sources, y.Source)-slices.Index(sources, x.Source), y.Tokens-x.Tokens)
 		})
 		for i, item := range items {

@@ -56,13 +56,13 @@ type Context struct {
 	Agents      []UsageItem     `json:"agents"`
 	Skills      []UsageItem     `json:"skills"`
 
-	MCPInstructions []UsageItem   `json:"-"`
-	LastReply       *ReplyUsage   `json:"-"` // nil means that no request has got a reply
-	Window          ContextWindow `json:"-"`
+	MCPInstructions []UsageItem       `json:"-"`
+	LastReply       *ReplyUsage       `json:"-"` // nil means that no request has got a reply
+	Window          ContextWindowSize `json:"-"`
 }
 
-// ContextWindow is the maximum size of a conversation.
-type ContextWindow struct {
+// ContextWindowSize is the maximum size of a conversation.
+type ContextWindowSize struct {
 	Tokens        int
 	IsRequested   bool // the size was configured, instead of taken from the model
 	NoAutoCompact bool // a full conversation is not compacted automatically
@@ -87,7 +87,7 @@ const (
 
 // NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
 // CLI, the category Messages is the part of the request that belongs to no other category.
-func NewContext(model string, contextWindow ContextWindow, lastReply *ReplyUsage, loaded LoadedContext) Context {
+func NewContext(model string, contextWindow ContextWindowSize, lastReply *ReplyUsage, loaded LoadedContext) Context {
 	window := contextWindow.Tokens
 	c := Context{
 		Window: contextWindow, Model: model, MaxTokens: window, LastReply: lastReply, MCPInstructions: loaded.MCPInstructions,
@@ -143,10 +143,10 @@ func totalTokens(items []UsageItem) int {
 
 func orEmpty[T any](s []T) []T { return append([]T{}, s...) }
 
-// Text formats the context usage as Markdown tables.
-func (c Context) Text() string { return c.text(math.MaxInt) }
+// UsageMarkdown formats the context usage as Markdown tables.
+func (c Context) UsageMarkdown() string { return c.text(math.MaxInt) }
 
-// BoundedText is [Context.Text] with at most ten items in each table. The tables keep the items with the most tokens.
+// BoundedText is [Context.UsageMarkdown] with at most ten items in each table. The tables keep the items with the most tokens.
 func (c Context) BoundedText() string {
 	const most = 10
 	return c.text(most)
@@ -176,13 +176,13 @@ func (c Context) text(maxItems int) string {
 		}
 	}
 	table("MCP Tools", "Tool", "Server", c.MCPTools, formatTokens)
-	table("Custom Agents", "Agent Type", "Source", withSourceLabels(c.Agents), formatTokens)
+	table("Custom Agents", "Agent Type", "Source", withSourcesAsLabels(c.Agents), formatTokens)
 	var files []UsageItem
 	for _, f := range c.MemoryFiles {
 		files = append(files, UsageItem{Name: f.Type, Source: f.Path, Tokens: f.Tokens})
 	}
 	table("Memory Files", "Type", "Path", files, formatTokens)
-	table("Skills", "Skill", "Source", withSourceLabels(c.Skills), formatSkillTokens)
+	table("Skills", "Skill", "Source", withSourcesAsLabels(c.Skills), formatSkillTokens)
 	return b.String() + "\n"
 }
 
@@ -193,8 +193,8 @@ func formatSkillTokens(n int) string {
 	return "~" + formatTokens((n+5)/10*10)
 }
 
-// withSourceLabels replaces the source of each item with a label: "Project" for projectSettings, "Built-in" for built-in.
-func withSourceLabels(items []UsageItem) []UsageItem {
+// withSourcesAsLabels replaces the source of each item with a label: "Project" for projectSettings, "Built-in" for built-in.
+func withSourcesAsLabels(items []UsageItem) []UsageItem {
 	items = slices.Clone(items)
 	for i, item := range items {
 		if word := strings.TrimSuffix(item.Source, "Settings"); word != "" {

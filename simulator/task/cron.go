@@ -93,11 +93,11 @@ func (c Schedule) NextWithinYear(t time.Time) (time.Time, bool) {
 	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())
 	for t.Before(end) {
 		switch {
-		case !c.matchesField(cronMonth, int(t.Month())) || !c.matchesDay(t):
+		case !c.fieldAllows(cronMonth, int(t.Month())) || !c.matchesDay(t):
 			t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, t.Location())
-		case !c.matchesField(cronHour, t.Hour()):
+		case !c.fieldAllows(cronHour, t.Hour()):
 			t = t.Add(time.Hour - time.Duration(t.Minute())*time.Minute)
-		case !c.matchesField(cronMinute, t.Minute()):
+		case !c.fieldAllows(cronMinute, t.Minute()):
 			t = t.Add(time.Minute)
 		default:
 			return t, true
@@ -106,12 +106,12 @@ func (c Schedule) NextWithinYear(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (c Schedule) matchesField(field, value int) bool { return c.fields[field]>>value&1 == 1 }
+func (c Schedule) fieldAllows(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
 // matchesDay reports whether the day of t matches. If day of month and day of week are limited, one match is enough.
 func (c Schedule) matchesDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
-	day, weekday := c.matchesField(cronDay, t.Day()), c.matchesField(cronWeekday, int(t.Weekday()))
+	day, weekday := c.fieldAllows(cronDay, t.Day()), c.fieldAllows(cronWeekday, int(t.Weekday()))
 	if c.fields[cronDay] != everyDay && c.fields[cronWeekday] != everyWeekday {
 		return day || weekday
 	}

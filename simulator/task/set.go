@@ -240,8 +240,8 @@ func (s *Set) Close() {
 	s.runningGoroutines.Wait()
 }
 
-// Ready returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
-func (s *Set) Ready() (changed <-chan struct{}) { return s.changeSignal }
+// ChangeSignal returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
+func (s *Set) ChangeSignal() (changed <-chan struct{}) { return s.changeSignal }
 
 // Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
 // the caller sets them. Between turns, an ordered set returns the events of an agent only after the agent has finished.
@@ -265,8 +265,8 @@ func (s *Set) Take(p ConversationPhase) []protocol.Event {
 	return out
 }
 
-// MarkTakenEventsShown records that everything taken so far has been shown; see [Task.WaitUntilPostedEventsShown].
-func (s *Set) MarkTakenEventsShown() {
+// MarkTakenEventsEmitted records that everything taken so far has been shown; see [Task.WaitUntilPostedEventsShown].
+func (s *Set) MarkTakenEventsEmitted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.takenEvents {

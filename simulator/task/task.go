@@ -163,8 +163,8 @@ func (t *Task) Progress(description, tool string, u Usage) {
 	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(fields, protocol.Field{Key: "usage", Value: u}, protocol.Field{Key: "last_tool_name", Value: tool})})
 }
 
-// Detach moves a task to the background: its call no longer waits for it.
-func (t *Task) Detach() {
+// MoveToBackground moves a task to the background: its call no longer waits for it.
+func (t *Task) MoveToBackground() {
 	s := t.set
 	s.mu.Lock()
 	defer s.mu.Unlock()

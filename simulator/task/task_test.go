@@ -51,7 +51,7 @@ func TestFrames(t *testing.T) {
 	a.Progress("reading", "Read", task.Usage{TotalTokens: 3, ToolUses: 1, DurationMS: 2})
 	a.End(task.End{Status: task.StatusCompleted, Summary: "found", Usage: &task.Usage{TotalTokens: 5}})
 	a.End(task.End{Status: task.StatusFailed}) // too late
-	a.Post(&protocol.Warning{Text: "too late"})
+	a.Post(&protocol.StderrWarning{Text: "too late"})
 	b := s.Start(task.Info{Kind: task.KindBash, ToolUseID: "toolu_2", Description: "wait", Command: "sleep 1", Background: true})
 	b.End(task.End{Status: task.StatusFailed, Summary: "no"})
 	ids := fmt.Sprintf(`"task_id":"%s","run_id":"%s"`, a.ID, a.RunID)
@@ -141,7 +141,7 @@ func TestStopAndClose(t *testing.T) {
 		if s.HasRunningBackgroundTask() {
 			t.Error("tasks outlive the set")
 		}
-		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
+		if k := s.Stats().Killed; k != (protocol.KilledAgentCounts{Parent: 1, System: 1}) {
 			t.Errorf("killed %+v", k)
 		}
 		s.GoDetached(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped immediately
@@ -191,19 +191,19 @@ func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})
 		k := s.Start(task.Info{Kind: task.KindAgent})
-		k.Post(&protocol.Warning{Text: "one"})
+		k.Post(&protocol.StderrWarning{Text: "one"})
 		done := false
 		go func() { k.WaitUntilPostedEventsShown(t.Context()); done = true }()
 		synctest.Wait()
 		if len(s.Take(task.ConversationPhaseInTurn)) != 2 || done {
 			t.Error("Settle does not wait")
 		}
-		s.MarkTakenEventsShown()
+		s.MarkTakenEventsEmitted()
 		synctest.Wait()
 		if !done {
 			t.Error("Settle waits for ever")
 		}
-		k.Post(&protocol.Warning{Text: "two"})
+		k.Post(&protocol.StderrWarning{Text: "two"})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		k.WaitUntilPostedEventsShown(ctx)                                                              // ends with ctx
@@ -223,7 +223,7 @@ func TestReportStop(t *testing.T) {
 			return task.End{Summary: "a reason", Usage: &task.Usage{}}
 		})
 		s.Take(task.ConversationPhaseBetweenTurns)
-		s.MarkTakenEventsShown()
+		s.MarkTakenEventsEmitted()
 		if s.Stop(agent.ID, task.KilledByUserOrHost) != agent {
 			t.Fatal("no agent was stopped")
 		}
@@ -243,7 +243,7 @@ func TestReportStop(t *testing.T) {
 				t.Errorf("the end shows its reason: %s (%v)", frame, err)
 			}
 		}
-		s.MarkTakenEventsShown()
+		s.MarkTakenEventsEmitted()
 		synctest.Wait()
 		if !done || s.HasPendingNotice() {
 			t.Errorf("done %t, notified %t", done, s.HasPendingNotice())
@@ -314,11 +314,11 @@ func TestAgentsAreCounted(t *testing.T) {
 	_ = a.WhileWaiting(func() error { note("waits"); return nil })
 	s.ReleaseEventsOfLaunchedTasks()
 	s.Take(task.ConversationPhaseInTurn)
-	s.MarkTakenEventsShown()
+	s.MarkTakenEventsEmitted()
 	a.End(task.End{Status: task.StatusCompleted})
 	note("ended")
 	s.Take(task.ConversationPhaseInTurn)
-	s.MarkTakenEventsShown()
+	s.MarkTakenEventsEmitted()
 	note("shown")
 	want := []string{"started true true", "waits true false", "ended true false", "shown false false"}
 	if diff := cmp.Diff(want, states); diff != "" {

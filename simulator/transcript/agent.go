@@ -34,11 +34,11 @@ type agentMeta struct {
 
 // attribution tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
 type attribution struct {
-	protocol.Attribution
-	hasReplySinceResult    bool                 // the model has written since the last result
-	lastMessageID          string               // id of the model's last message
-	lastMessageAttribution protocol.Attribution // attribution of the last message; calls that end while the message is streamed do not change it
-	isForked               bool                 // the conversation is that of an agent that runs a skill
+	protocol.LineAttribution
+	hasReplySinceResult    bool                     // the model has written since the last result
+	lastMessageID          string                   // id of the model's last message
+	lastMessageAttribution protocol.LineAttribution // attribution of the last message; calls that end while the message is streamed do not change it
+	isForked               bool                     // the conversation is that of an agent that runs a skill
 	byAgentID              map[string]*attribution
 }
 
@@ -51,7 +51,7 @@ func (c *attribution) forAgent(agentID string) *attribution {
 		c.byAgentID = map[string]*attribution{}
 	}
 	if c.byAgentID[agentID] == nil {
-		c.byAgentID[agentID] = &attribution{Attribution: protocol.Attribution{Skill: c.Skill, Plugin: c.Plugin}}
+		c.byAgentID[agentID] = &attribution{LineAttribution: protocol.LineAttribution{Skill: c.Skill, Plugin: c.Plugin}}
 	}
 	return c.byAgentID[agentID]
 }
@@ -69,13 +69,13 @@ func (c *attribution) recordSkill(name string) {
 	}
 }
 
-func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.Attribution {
+func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.LineAttribution {
 	if !c.isForked {
 		c.Agent = ev.SubagentType
 	}
 	c.hasReplySinceResult = true
 	if c.lastMessageID != ev.Message.ID || c.lastMessageID == "" {
-		c.lastMessageID, c.lastMessageAttribution = ev.Message.ID, c.Attribution
+		c.lastMessageID, c.lastMessageAttribution = ev.Message.ID, c.LineAttribution
 	}
 	return c.lastMessageAttribution
 }
@@ -169,7 +169,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	}
 	now := a.attachments.currentSessionContextOf(id)
 	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Model: now.Model, Deferred: now.Deferred}, false)...)
-	lines = append(lines, a.attachments.environmentAttachments(id, now)...)
+	lines = append(lines, a.attachments.environmentSnapshotAttachments(id, now)...)
 	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Skills: now.Skills}, false)...)
 	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(lines, a.attachments.contextDateAndGitAttributionLines(id)...)...)
 }
@@ -201,7 +201,7 @@ func (a *agentTranscripts) writeMetaFile(id string) error {
 	return nil
 }
 
-func (a *agentTranscripts) recordAgentStart(ev *protocol.System) {
+func (a *agentTranscripts) rememberStartedAgent(ev *protocol.System) {
 	depth, isAgent := ev.FieldValue("spawn_depth").(int)
 	if !isAgent {
 		return // the task is not an agent

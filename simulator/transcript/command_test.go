@@ -134,7 +134,7 @@ func TestCommandLines(t *testing.T) {
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/vim x"}},
-		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailure{Kind: "unavailable_headless"}},
+		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}},
 		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", LocalCommand: true, Content: protocol.Content{Text: "<tags>"}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
 			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: "why"}},
@@ -227,7 +227,7 @@ func TestTerminalLines(t *testing.T) {
 			&protocol.PromptQueued{Content: protocol.Content{Text: "hi " + n}},
 			&protocol.PromptAccepted{UUID: "u" + n, PermissionMode: "default", Source: "sdk", Content: protocol.Content{Text: "hi " + n}},
 			&protocol.Init{},
-			&protocol.Assistant{UUID: "a" + n, Message: protocol.AssistantMessage{ID: n, Content: []protocol.Block{protocol.Text("hello")}}, Final: &protocol.MessageSummary{}},
+			&protocol.Assistant{UUID: "a" + n, Message: protocol.AssistantMessage{ID: n, Content: []protocol.Block{protocol.Text("hello")}}, Final: &protocol.CompletedMessageInfo{}},
 			&protocol.Result{NumTurns: 1, DurationMS: 7},
 		)
 	}

@@ -21,31 +21,31 @@ type contextAttachmentWriter struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	promptNotSent      bool           // the last prompt had shouldQuery: false; the request of the next prompt will contain it
-	attributionPending bool           // the next request has the texts for commits of another model
-	remainingWritten   bool           // the transcript already has the reminders of the limits for the next request
-	planMode           bool           // the last attachment about plan mode says that it is active
-	autoMode           attachment     // the last attachment about a mode without approvals; nil means that none is active
-	listedSkills       []string       // skills that attachments of the main conversation list
-	listed             listing        // tools and MCP servers that these attachments list
-	describedModel     string         // model that the last attachment describes; empty means none
-	usedTokens         map[string]int // by agent: tokens of the longest request and reply of a model that is told the remaining tokens
-	attribution        string         // text for commits that the main conversation has received; empty means none
-	describedStyle     string         // output style that the last attachment describes; empty means the default
-	beforeCommand      SessionContext // context before the command of the prompt has set its model
+	promptNotSent      bool                     // the last prompt had shouldQuery: false; the request of the next prompt will contain it
+	attributionPending bool                     // the next request has the texts for commits of another model
+	remainingWritten   bool                     // the transcript already has the reminders of the limits for the next request
+	planMode           bool                     // the last attachment about plan mode says that it is active
+	autoMode           attachment               // the last attachment about a mode without approvals; nil means that none is active
+	listedSkills       []string                 // skills that attachments of the main conversation list
+	listed             announcedToolsAndServers // tools and MCP servers that these attachments list
+	describedModel     string                   // model that the last attachment describes; empty means none
+	usedTokens         map[string]int           // by agent: tokens of the longest request and reply of a model that is told the remaining tokens
+	attribution        string                   // text for commits that the main conversation has received; empty means none
+	describedStyle     string                   // output style that the last attachment describes; empty means the default
+	beforeCommand      SessionContext           // context before the command of the prompt has set its model
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
 }
 
-// listing contains the deferred tools and the MCP servers of which the attachments of a conversation tell.
-type listing struct {
+// announcedToolsAndServers contains the deferred tools and the MCP servers of which the attachments of a conversation tell.
+type announcedToolsAndServers struct {
 	tools             map[string]bool // true if the tool is available; false if it was available earlier
 	failedServers     []FailedServer
 	instructedServers []string
 }
 
-func (t *listing) updateTools(added, removed []string, failed []FailedServer) {
+func (t *announcedToolsAndServers) updateTools(added, removed []string, failed []FailedServer) {
 	if t.failedServers = failed; t.tools == nil {
 		t.tools = map[string]bool{}
 	}
@@ -100,7 +100,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
 		withoutSkills := now
 		withoutSkills.Skills = nil
-		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", withoutSkills, true)...)
+		lines = append(l.environmentSnapshotAttachments("", now), l.toolAgentAndSkillListings("", withoutSkills, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoOrBypassModeStartLines("", now)...)
 		l.autoMode = now.autoOrBypassMode()
@@ -111,7 +111,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 		}
 	}
 	lines = append(lines, l.changedToolAndServerListings(now)...)
-	isListed := func(skill Listing) bool { return slices.Contains(l.listedSkills, skill.Name) }
+	isListed := func(skill ListedItem) bool { return slices.Contains(l.listedSkills, skill.Name) }
 	if late := slices.DeleteFunc(slices.Clone(now.Skills), isListed); l.listedSkills != nil && len(late) > 0 {
 		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
 	}
@@ -177,9 +177,9 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 }
 
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
-	l.environmentWritten, l.describedStyle, l.attribution, l.listed = true, "", "", listing{}
+	l.environmentWritten, l.describedStyle, l.attribution, l.listed = true, "", "", announcedToolsAndServers{}
 	now := l.currentSessionContextOf("")
-	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
+	return append(l.toolAgentAndSkillListings("", now, false), l.environmentSnapshotAttachments("", now)...)
 }
 
 // autoOrBypassMode describes a mode in which the user does not approve calls; nil means another mode.
@@ -214,7 +214,7 @@ func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.A
 	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)
 }
 
-func (l *contextAttachmentWriter) countUsedTokens(agentID, model string, u protocol.Usage) {
+func (l *contextAttachmentWriter) recordMaxUsedTokens(agentID, model string, u protocol.Usage) {
 	if !claudecode.FactsOfModel(model).IsToldRemainingTokensByCLI() {
 		return
 	}
@@ -242,7 +242,7 @@ func (l *contextAttachmentWriter) remindersOfEachRequest(agentID string, left pr
 	return lines
 }
 
-func (l *contextAttachmentWriter) environmentAttachments(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) environmentSnapshotAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.workingDirOf(agentID), m.IsWorktree
 	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentWorktree(agentID) != "" {
@@ -303,7 +303,7 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 	}
 	if now.Agents != nil {
 		names, texts := namesAndTexts(now.Agents)
-		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a Listing) bool { return !a.BuiltIn }))
+		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a ListedItem) bool { return !a.BuiltIn }))
 		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", !claudecode.FactsOfModel(now.Model).NoConcurrencyNote)
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
@@ -335,7 +335,7 @@ func (l *contextAttachmentWriter) changedToolAndServerListings(now SessionContex
 }
 
 func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID string, now SessionContext, withServers bool) []any {
-	told := &listing{}
+	told := &announcedToolsAndServers{}
 	if agentID == "" {
 		told = &l.listed
 	}
@@ -377,7 +377,7 @@ func (l *contextAttachmentWriter) appendServerInstructions(lines []any, agentID 
 	if agentID == "" {
 		told = l.listed.instructedServers
 	}
-	added := slices.DeleteFunc(slices.Clone(now.ServerInstructions), func(server Listing) bool { return slices.Contains(told, server.Name) })
+	added := slices.DeleteFunc(slices.Clone(now.ServerInstructions), func(server ListedItem) bool { return slices.Contains(told, server.Name) })
 	names, _ := namesAndTexts(now.ServerInstructions)
 	removed := missingFrom(names, told)
 	if len(added)+len(removed) == 0 {
@@ -391,7 +391,7 @@ func (l *contextAttachmentWriter) appendServerInstructions(lines []any, agentID 
 	return append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(append(texts, removed...), "\n\n")))
 }
 
-func namesAndTexts(list []Listing) (names, texts []string) {
+func namesAndTexts(list []ListedItem) (names, texts []string) {
 	names = []string{}
 	for _, entry := range list {
 		names, texts = append(names, entry.Name), append(texts, entry.Text)

@@ -38,7 +38,7 @@ func (th *conversation) isFirstConversationInTerminal() bool {
 }
 
 func (th *conversation) recordFilesBeforePrompt(promptUUID string) {
-	if files, ok := th.options.Context.(fileStateRecorder); ok && th.options.Machine.IsTerminal && promptUUID != "" {
+	if files, ok := th.options.Context.(fileCheckpointer); ok && th.options.Machine.IsTerminal && promptUUID != "" {
 		files.RecordFilesBeforePrompt(promptUUID)
 	}
 }
@@ -228,8 +228,8 @@ func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder strin
 	return err == nil
 }
 
-// ingestContext returns the value of wireIngestContext for a Bash call whose command begins with the prefix for cwd; nil for other blocks.
-func ingestContext(blocks []protocol.Block, cwd string) map[string]map[string]string {
+// cwdOfPrefixedBashCall returns the value of wireIngestContext for a Bash call whose command begins with the prefix for cwd; nil for other blocks.
+func cwdOfPrefixedBashCall(blocks []protocol.Block, cwd string) map[string]map[string]string {
 	var in struct{ Command string }
 	use, isCall := blocks[0].(protocol.ToolUse)
 	if !isCall || use.Name != "Bash" || json.Unmarshal(use.Written, &in) != nil || !strings.HasPrefix(in.Command, protocol.ChangeDirectoryPrefix(cwd)) {

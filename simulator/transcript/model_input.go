@@ -39,13 +39,13 @@ type inputMessage struct {
 	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
-func isBlankText(raw json.RawMessage) bool {
+func isBlankTextBlock(raw json.RawMessage) bool {
 	var b protocol.TextBlock
 	return json.Unmarshal(raw, &b) == nil && b.Type == "text" && strings.TrimSpace(b.Text) == ""
 }
 
 func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool) {
-	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool { return len(content) > 1 && isBlankText(raw) })
+	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool { return len(content) > 1 && isBlankTextBlock(raw) })
 	if isTaskNotice && len(kept) == 1 {
 		var b protocol.TextBlock
 		if json.Unmarshal(kept[0], &b) == nil {
@@ -59,7 +59,7 @@ func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool
 // addReply adds a block of a reply. The CLI drops an empty reply and an error message. Then the messages since the last reply
 // become part of the next ones, because the CLI builds each request from the lines of the transcript.
 func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool) {
-	if !isError && (len(content) != 1 || !isBlankText(content[0])) {
+	if !isError && (len(content) != 1 || !isBlankTextBlock(content[0])) {
 		c.addMessage("assistant", id, content, false)
 		return
 	}
@@ -72,9 +72,9 @@ func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool
 	c.reopenMessagesSinceReply()
 }
 
-// hashesAndLastBlockCount returns the hashes of the messages, the number of messages up to the last one with content, and the
+// hashAndDropAnsweredContent returns the hashes of the messages, the number of messages up to the last one with content, and the
 // number of its blocks. It drops the content of answered messages.
-func (c *modelInput) hashesAndLastBlockCount() (_ []string, count, lastBlockCount int) {
+func (c *modelInput) hashAndDropAnsweredContent() (_ []string, count, lastBlockCount int) {
 	hashes, firstUnanswered := []string{}, c.indexAfterLastReply()
 	for i, m := range c.messages {
 		if hashes = append(hashes, m.hash); m.role != "system" || len(m.content) > 0 {
@@ -103,8 +103,8 @@ func (c *modelInput) reopenMessagesSinceReply() {
 	}
 }
 
-// leaveOutToolSearch adds the message that ToolSearch is gone. If the request fails for good, the message is removed.
-func (c *modelInput) leaveOutToolSearch() {
+// addToolSearchGoneMessage adds the message that ToolSearch is gone. If the request fails for good, the message is removed.
+func (c *modelInput) addToolSearchGoneMessage() {
 	c.beforeReduction = slices.Clone(c.messages)
 	c.reopenMessagesSinceReply()
 	if len(c.context.Deferred) > 0 {
@@ -255,8 +255,8 @@ func (c *modelInput) addSystemText(text string) {
 	c.addMessage(role, "", []json.RawMessage{rawTextBlock(text)}, true)
 }
 
-// ensureSystemMessageForConfig adds an empty system message after the first message if no reminder contains the message config.
-func (c *modelInput) ensureSystemMessageForConfig(now RequestContext) {
+// addEmptySystemMessageForConfig adds an empty system message after the first message if no reminder contains the message config.
+func (c *modelInput) addEmptySystemMessageForConfig(now RequestContext) {
 	if now.MessageConfig != nil && c.sentMessages == 0 && len(c.messages) > 0 && !slices.ContainsFunc(c.messages, func(m inputMessage) bool { return m.role == "system" }) {
 		c.messages = slices.Insert(c.messages, 1, inputMessage{role: "system", content: []json.RawMessage{}, differsFromLines: true})
 	}

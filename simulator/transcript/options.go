@@ -60,7 +60,7 @@ type Clock interface {
 type ContextSource interface {
 	// SessionContext returns the context of a sub-agent; an empty id means the main conversation.
 	SessionContext(agentID string) SessionContext
-	CurrentModel(agentID string) ModelContext
+	CurrentModel(agentID string) CurrentModel
 	// AgentWorktree returns the worktree in which an agent works; empty means the directory of the session. For the main
 	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
 	AgentWorktree(agentID string) string
@@ -70,12 +70,12 @@ type ContextSource interface {
 	RequestContext(agentID string) RequestContext
 }
 
-// fileStateRecorder is a [ContextSource] that also records the state of files. In a terminal session, it is called
+// fileCheckpointer is a [ContextSource] that also records the state of files. In a terminal session, it is called
 // before the lines of a prompt are written.
-type fileStateRecorder interface{ RecordFilesBeforePrompt(promptUUID string) }
+type fileCheckpointer interface{ RecordFilesBeforePrompt(promptUUID string) }
 
-// ModelContext describes the current model.
-type ModelContext struct {
+// CurrentModel describes the current model.
+type CurrentModel struct {
 	Name          string // display name, as used in commit messages
 	Effort        string // effort level; empty means that the model has none
 	PerTurnEffort bool   // the level can change from turn to turn
@@ -125,15 +125,15 @@ type SessionContext struct {
 	// ExplainsAuto is true if mode auto is explained to the model even if BashSteer is empty.
 	BashSteer      string
 	ExplainsAuto   bool
-	Deferred       []string  // tools of which the model receives only the names
-	Agents         []Listing // agents listed for the tool Agent
-	AdditionalDirs []string  // working directories in addition to that of the session
+	Deferred       []string     // tools of which the model receives only the names
+	Agents         []ListedItem // agents listed for the tool Agent
+	AdditionalDirs []string     // working directories in addition to that of the session
 	Remaining      protocol.RemainingLimits
-	Skills         []Listing // skills listed for the tool Skill
+	Skills         []ListedItem // skills listed for the tool Skill
 	// FailedServers and ServersToLogInTo are the MCP servers that are not connected; ServerInstructions have a text for each server with instructions.
 	FailedServers      []FailedServer
 	ServersToLogInTo   []string
-	ServerInstructions []Listing
+	ServerInstructions []ListedItem
 	Instructions       []InstructionFile
 	Instructed         string               // the text of Instructions for the model
 	OutputStyle        string               // empty means the default
@@ -156,8 +156,8 @@ type FailedServer struct {
 	Retry string `json:"willRetry,omitempty"` // "on_reach" for a remote server without headers; "" means that the model is not told of another attempt
 }
 
-// Listing is an agent or a skill as listed for the model, or the instructions of an MCP server.
-type Listing struct {
+// ListedItem is an agent or a skill as listed for the model, or the instructions of an MCP server.
+type ListedItem struct {
 	Name    string
 	Text    string // a line such as "- name: what it is for", or the instructions below a heading
 	BuiltIn bool
@@ -223,7 +223,7 @@ func (o Options) findTranscriptByIDPathOrTitle() (string, error) {
 
 // findPathByTitle returns the path of the project's transcript whose title is the value of --resume.
 func (o Options) findPathByTitle() (string, error) {
-	var named []transcriptFile
+	var named []transcriptFileInfo
 	for c, t := range o.transcriptsWithMessages() {
 		if strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
 			named = append(named, c)
@@ -260,8 +260,8 @@ func (o Options) findInAnyProjectBySessionID(id string) (string, error) {
 }
 
 // transcriptsWithMessages yields the transcripts of the project that contain a message. The last changed one comes first.
-func (o Options) transcriptsWithMessages() iter.Seq2[transcriptFile, *parsedTranscript] {
-	return func(yield func(transcriptFile, *parsedTranscript) bool) {
+func (o Options) transcriptsWithMessages() iter.Seq2[transcriptFileInfo, *parsedTranscript] {
+	return func(yield func(transcriptFileInfo, *parsedTranscript) bool) {
 		for _, c := range transcriptFilesNewestFirst(o.projectDir()) {
 			if t, err := readTranscript(c.path); err == nil && t.hasConversation && !yield(c, t) {
 				return
@@ -270,25 +270,25 @@ func (o Options) transcriptsWithMessages() iter.Seq2[transcriptFile, *parsedTran
 	}
 }
 
-type transcriptFile struct {
+type transcriptFileInfo struct {
 	path    string
 	modTime time.Time
 	size    int64
 }
 
 // transcriptFilesNewestFirst lists the transcripts in a folder, the most recently changed first.
-func transcriptFilesNewestFirst(dir string) []transcriptFile {
+func transcriptFilesNewestFirst(dir string) []transcriptFileInfo {
 	entries, _ := os.ReadDir(dir) // a missing folder counts as empty
-	var out []transcriptFile
+	var out []transcriptFileInfo
 	for _, e := range entries {
 		if !isSessionID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			out = append(out, transcriptFile{filepath.Join(dir, e.Name()), info.ModTime(), info.Size()})
+			out = append(out, transcriptFileInfo{filepath.Join(dir, e.Name()), info.ModTime(), info.Size()})
 		}
 	}
-	slices.SortFunc(out, func(a, b transcriptFile) int {
+	slices.SortFunc(out, func(a, b transcriptFileInfo) int {
 		return cmp.Or(b.modTime.Compare(a.modTime), cmp.Compare(a.path, b.path))
 	})
 	return out

@@ -258,7 +258,7 @@ func (t *parsedTranscript) branchLines(leaf string) []transcriptLine {
 	return branch
 }
 
-func (t *parsedTranscript) unmergedBranchMessages(leaf string) []Message {
+func (t *parsedTranscript) branchMessagesOnePerLine(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branchLines(leaf) {
 		var turn protocol.TurnDurationLine
@@ -283,8 +283,8 @@ func (e transcriptLine) decodeContent() (protocol.Content, bool) {
 	return line.Message.Content, err == nil
 }
 
-func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
-	var last *protocol.PreviousReply
+func (t *parsedTranscript) previousReply(leaf string) *protocol.ReplyBeforeResume {
+	var last *protocol.ReplyBeforeResume
 	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branchLines(leaf)) {
 		var line struct {
@@ -299,7 +299,7 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 		}
 		ids[e.apiMessageID] = true
 		if u := line.Message.Usage; last == nil {
-			last = &protocol.PreviousReply{
+			last = &protocol.ReplyBeforeResume{
 				At: line.Timestamp, Model: line.Message.Model,
 				Tokens:    u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
 				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,

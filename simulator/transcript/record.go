@@ -100,7 +100,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 // writes the last prompt's context before the first event that is not about a mentioned file. isHeld is true if ev is about instructions
 // for a mentioned file; its lines are written with that context.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
-	if matched, is := ev.(*protocol.RuleMatched); is {
+	if matched, is := ev.(*protocol.RuleMatchOutcome); is {
 		r.requests.inputOf(matched.AgentID).isUnanswered = true
 	}
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
@@ -115,7 +115,7 @@ func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err er
 			return true, err
 		}
 	}
-	return false, cmp.Or(err, r.writeContextOfPrompt())
+	return false, cmp.Or(err, r.writeEnvironmentAndImages())
 }
 
 func showsThatReplyHasEnded(ev protocol.Event) bool {
@@ -163,7 +163,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if err := r.recordHostCommandsBeforePrompt(ev); err != nil {
 		return err
 	}
-	r.saveStateBeforePromptAndNamePlan(ev)
+	r.saveRecorderStateAndNamePlan(ev)
 	r.conversation.inQuery = false
 	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
@@ -359,8 +359,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.inputOf(agentID).requestID, RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
-		Attribution: r.attribution.forAgent(agentID).attributeMessage(ev),
-		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
+		LineAttribution: r.attribution.forAgent(agentID).attributeMessage(ev),
+		Type:            "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
 		if r.lastCallCheck.messageID != m.ID {
@@ -379,8 +379,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			line.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: f.StopReason})
 		}
 		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
-		r.attachments.countUsedTokens(agentID, m.Model, f.Usage)
-		line.APIBlockIndex, line.ToolInputStreamMS, line.IngestContext = f.Index, f.InputStreamMS, ingestContext(m.Content, e.CWD)
+		r.attachments.recordMaxUsedTokens(agentID, m.Model, f.Usage)
+		line.APIBlockIndex, line.ToolInputStreamMS, line.IngestContext = f.Index, f.InputStreamMS, cwdOfPrefixedBashCall(m.Content, e.CWD)
 	}
 	return line
 }
@@ -478,7 +478,7 @@ func (r *recorder) setTitle(title, agentName string) error {
 }
 
 func (r *recorder) writeClosingLinesAndCosts() error {
-	if err := cmp.Or(r.writeContextOfPrompt(), r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce("")); err != nil {
+	if err := cmp.Or(r.writeEnvironmentAndImages(), r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
 	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {

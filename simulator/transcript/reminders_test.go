@@ -22,7 +22,7 @@ type remindingContext struct {
 
 func (e *remindingContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext{
-		Model: "m", BashSteer: "relaxed", ShellMode: gocmp.Or(e.mode, protocol.ModeBypass), Remaining: protocol.RemainingLimits{Tokens: 9}, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
+		Model: "m", BashSteer: "relaxed", ShellMode: gocmp.Or(e.mode, protocol.ModeBypass), Remaining: protocol.RemainingLimits{Tokens: 9}, Agents: []transcript.ListedItem{{Name: "Plan", Text: "- Plan"}},
 	}
 }
 
@@ -183,7 +183,7 @@ func TestRemainingTokens(t *testing.T) {
 	s := w.mustOpen(t, o)
 	turn := func(input int) {
 		record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{}, &protocol.Assistant{
-			UUID: w.id(), Final: &protocol.MessageSummary{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: input, OutputTokens: 1}},
+			UUID: w.id(), Final: &protocol.CompletedMessageInfo{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: input, OutputTokens: 1}},
 			Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Model: "claude-haiku-5-5", Content: []protocol.Block{protocol.Text("a")}},
 		})
 	}

@@ -134,7 +134,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			c.addUserMessage(contentBlocksFromJSON(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
 			c.addReply(line.Message.ID, contentBlocksFromJSON(line.Message.Content), line.IsAPIErrorMessage)
-			l.attachments.countUsedTokens("", line.Message.Model, line.Message.Usage)
+			l.attachments.recordMaxUsedTokens("", line.Message.Model, line.Message.Usage)
 		case "attachment":
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
@@ -142,7 +142,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "system":
 			switch {
 			case line.Subtype == "compact_boundary":
-				c.messages, l.attachments.listed = nil, listing{}
+				c.messages, l.attachments.listed = nil, announcedToolsAndServers{}
 			case line.Subtype == "local_command" && !line.IsDisplayOnly:
 				c.addMessage("user", "", contentBlocksFromJSON(line.Content), false)
 			}
@@ -166,7 +166,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		return nil
 	}
 	l.addWrittenLinesToModelInput()
-	now := l.contextOf(agentID)
+	now := l.currentRequestContextOf(agentID)
 	c.context = now
 	var lines []any
 	if c.snapshotCount == 0 {
@@ -185,8 +185,8 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	}
 	now = now.repeatedInForm(c.repeated)
 	c.moveUnsentReminders(now.SystemTurns)
-	c.ensureSystemMessageForConfig(now)
-	shape := now.shape(c.loadedTools)
+	c.addEmptySystemMessageForConfig(now)
+	shape := now.systemPromptAndTools(c.loadedTools)
 	names := make([]string, len(shape.Tools))
 	for i, t := range shape.Tools {
 		names[i] = t.Name
@@ -203,7 +203,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
 		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestLineThread{Type: "none"},
 	}
-	hashes, count, blocks := c.hashesAndLastBlockCount()
+	hashes, count, blocks := c.hashAndDropAnsweredContent()
 	for line.Keep < min(len(hashes), len(c.sentHashes)) && hashes[line.Keep] == c.sentHashes[line.Keep] {
 		line.Keep, line.Base = line.Keep+1, c.requestID
 	}
@@ -220,7 +220,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	return l.appendLoadedToolsRecord(append(append(lines, line), l.contextLinesOfBareSession()...), agentID, shape.Tools)
 }
 
-func (l *modelRequestLog) contextOf(agentID string) (now RequestContext) {
+func (l *modelRequestLog) currentRequestContextOf(agentID string) (now RequestContext) {
 	if l.conversation.options.Context != nil {
 		now = l.conversation.options.Context.RequestContext(agentID)
 	}
@@ -354,8 +354,8 @@ func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, r
 	return append(lines, l.conversation.attachmentLine(agentID, "", newAttachment("deferred_tools_record", "entries", loaded)))
 }
 
-func (now RequestContext) shape(loaded map[string]bool) protocol.RequestShape {
-	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: now.requestTools(loaded)}
+func (now RequestContext) systemPromptAndTools(loaded map[string]bool) protocol.SystemPromptAndTools {
+	shape := protocol.SystemPromptAndTools{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: now.requestTools(loaded)}
 	if !now.NoSystemPrompt {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
@@ -375,7 +375,7 @@ func (now RequestContext) repeatedInForm(form protocol.RequestRepeated) RequestC
 		now.Params.MaxTokens = min(now.Params.MaxTokens, claudecode.MaxTokensWithoutStreaming)
 		return now
 	}
-	leftOut := claudecode.BetasLeftOut(form.Attempt)
+	leftOut := claudecode.BetasOmittedOnRetry(form.Attempt)
 	now.Params.Betas = missingFrom(leftOut, now.Params.Betas)
 	if slices.Contains(leftOut, claudecode.BetaThinkingShow) && now.Params.Thinking != nil {
 		now.Params.Thinking = new(*now.Params.Thinking)

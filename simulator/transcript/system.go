@@ -29,7 +29,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.contextOf("")), r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
+		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.currentRequestContextOf("")), r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
@@ -95,7 +95,7 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 // recordRepeatedRequest writes the lines of a failed request. The next request has the form of ev.
 func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
 	c := r.requests.inputOf(ev.AgentID)
-	leavesOutSearch := slices.Contains(claudecode.BetasLeftOut(ev.Attempt), claudecode.BetaToolSearch)
+	leavesOutSearch := slices.Contains(claudecode.BetasOmittedOnRetry(ev.Attempt), claudecode.BetaToolSearch)
 	if leavesOutSearch && !c.context.Placeholder {
 		return nil // the request has no such part, so it is not repeated
 	}
@@ -104,7 +104,7 @@ func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
 		c.repeated = *ev
 	}
 	if leavesOutSearch && c.beforeReduction == nil {
-		c.leaveOutToolSearch()
+		c.addToolSearchGoneMessage()
 	}
 	return r.writeLinesToTranscriptOf(ev.AgentID, lines...)
 }
@@ -129,7 +129,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "compact_boundary":
 		return r.recordCompactionBoundary(ev)
 	case "task_started":
-		r.agents.recordAgentStart(ev)
+		r.agents.rememberStartedAgent(ev)
 	case "task_notification":
 		id := ev.Text("task_id")
 		err := r.writePromptAndToolsSnapshotOnce(id)
@@ -317,7 +317,7 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	return nil
 }
 
-func (r *recorder) saveStateBeforePromptAndNamePlan(ev *protocol.PromptAccepted) {
+func (r *recorder) saveRecorderStateAndNamePlan(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
@@ -466,8 +466,8 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	return lines
 }
 
-// writeContextOfPrompt writes the environment and the images of the last prompt, unless they were written before.
-func (r *recorder) writeContextOfPrompt() error {
+// writeEnvironmentAndImages writes the environment and the images of the last prompt, unless they were written before.
+func (r *recorder) writeEnvironmentAndImages() error {
 	ev := r.attachments.prompt
 	if r.attachments.prompt = nil; ev == nil {
 		return nil

@@ -26,9 +26,9 @@ type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
 	history          []Message
-	previousReply    *protocol.PreviousReply // last reply of the resumed conversation; nil means none
-	readFiles        map[string]string       // content of the files that calls read or wrote, by path
-	instructionFiles []string                // instruction files that were loaded between calls
+	previousReply    *protocol.ReplyBeforeResume // last reply of the resumed conversation; nil means none
+	readFiles        map[string]string           // content of the files that calls read or wrote, by path
+	instructionFiles []string                    // instruction files that were loaded between calls
 	// hookTexts and unansweredHookTexts are outputs of SessionStart hooks since the last compaction. The next request contains the latter.
 	hookTexts, unansweredHookTexts []string
 	unansweredPrompts              []string          // last prompts of the history if the session is resumed at one of them; the next request contains them
@@ -66,7 +66,7 @@ func Open(o Options) (*Transcript, error) {
 		if err := s.openResumed(path); err != nil {
 			return nil, err
 		}
-	} else if err := s.conversation.startSession(); err != nil {
+	} else if err := s.conversation.chooseSessionIDAndPath(); err != nil {
 		return nil, err
 	}
 	if o.Title != "" {
@@ -78,7 +78,7 @@ func Open(o Options) (*Transcript, error) {
 	return s, nil
 }
 
-func (th *conversation) startSession() error {
+func (th *conversation) chooseSessionIDAndPath() error {
 	th.id = th.options.ID
 	if th.id == "" && !th.options.Fork {
 		th.id = th.options.DefaultID
@@ -146,13 +146,13 @@ func (s *Transcript) openResumed(path string) error {
 	th, rec := s.conversation, s.recorder
 	th.resumed, th.id, th.path = true, th.resumedSessionID, path
 	if th.options.Fork && th.options.ID != th.resumedSessionID {
-		if err := th.startSession(); err != nil {
+		if err := th.chooseSessionIDAndPath(); err != nil {
 			return err
 		}
 		th.forked, rec.lines.forkLines = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
-	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts, s.unansweredHookTexts = t.unmergedBranchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts, t.unansweredHookTexts
+	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts, s.unansweredHookTexts = t.branchMessagesOnePerLine(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts, t.unansweredHookTexts
 	s.readFiles = t.readFiles
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
@@ -193,8 +193,8 @@ func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.updateF
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title, title) }
 
-// SetTitleWithFile is like [Transcript.SetTitle], but the title is also written to custom-title.json, as /rename does.
-func (s *Transcript) SetTitleWithFile(title string) error {
+// SetTitleAndWriteTitleFile is like [Transcript.SetTitle], but the title is also written to custom-title.json, as /rename does.
+func (s *Transcript) SetTitleAndWriteTitleFile(title string) error {
 	file := filepath.Join(strings.TrimSuffix(s.conversation.path, ".jsonl"), "custom-title.json")
 	text := plainjson.MarshalString(map[string]string{"customTitle": title})
 	return errors.Join(s.SetTitle(title), s.conversation.writer.replaceFile(file, []byte(text), 0o600))
@@ -286,14 +286,14 @@ func (s *Transcript) PreviousCosts() map[string]protocol.ModelUsage {
 func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
-func (s *Transcript) PreviousReply() *protocol.PreviousReply { return s.previousReply }
+func (s *Transcript) PreviousReply() *protocol.ReplyBeforeResume { return s.previousReply }
 
 // UnansweredPrompts returns the prompts at the end of the history if the session is resumed at one of them. The next request
 // contains them.
 func (s *Transcript) UnansweredPrompts() []string { return s.unansweredPrompts }
 
-// InstructionFiles lists the instruction files that the model read between the calls of the resumed conversation.
-func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
+// InstructionFilesLoadedByCalls lists the instruction files that the model read between the calls of the resumed conversation.
+func (s *Transcript) InstructionFilesLoadedByCalls() []string { return s.instructionFiles }
 
 // ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
 func (s *Transcript) ReadFiles() (contentByPath map[string]string) { return s.readFiles }

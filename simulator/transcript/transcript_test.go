@@ -98,7 +98,7 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 		events = append(events, &protocol.Assistant{
 			Type: "assistant", UUID: ids[len(ids)-1], Timestamp: at, RequestID: "req_1",
 			Message: protocol.AssistantMessage{ID: "msg_1", Type: "message", Role: "assistant", Model: "claude-opus-5-5", Content: []protocol.Block{b}, Usage: protocol.Usage{OutputTokens: 1}},
-			Final:   &protocol.MessageSummary{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
+			Final:   &protocol.CompletedMessageInfo{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
 		})
 	}
 	events = append(events, &protocol.Result{
@@ -186,8 +186,8 @@ func (t lowEffortContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext(t)
 }
 
-func (t lowEffortContext) CurrentModel(string) transcript.ModelContext {
-	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
+func (t lowEffortContext) CurrentModel(string) transcript.CurrentModel {
+	return transcript.CurrentModel{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
 
 func (lowEffortContext) GitStatus(string) string { return "" }
@@ -222,8 +222,8 @@ func TestTranscript(t *testing.T) {
 		Machine: transcript.Machine{GitBranch: "main"},
 		Context: lowEffortContext{
 			Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
-			Agents: []transcript.Listing{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
-			Skills: []transcript.Listing{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
+			Agents: []transcript.ListedItem{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
+			Skills: []transcript.ListedItem{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
 		},
 	})
 	if want := filepath.Join(w.state, "projects", transcript.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {

@@ -25,10 +25,10 @@ type transcriptWriter struct {
 	lineObserver       func(path string, line []byte)
 	valuesSinceRequest []any                     // written values that modelRequestLog has not read yet
 	filter             *claudecode.JSONKeyFilter // keys that the simulated version does not write
-	open               openedFile                // the file that was written to last
+	open               openTranscriptFile        // the file that was written to last
 }
 
-type openedFile struct {
+type openTranscriptFile struct {
 	path     string
 	file     *os.File
 	fileInfo os.FileInfo // used to detect that another file has replaced this one
@@ -116,13 +116,13 @@ func (w *transcriptWriter) openFile(path string) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	w.open = openedFile{path: path, file: file, fileInfo: info}
+	w.open = openTranscriptFile{path: path, file: file, fileInfo: info}
 	return nil
 }
 
 func (w *transcriptWriter) close() error {
 	file := w.open.file
-	w.open = openedFile{}
+	w.open = openTranscriptFile{}
 	if file == nil {
 		return nil
 	}

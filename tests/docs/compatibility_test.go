@@ -88,7 +88,7 @@ func acceptedDifferences(all *parity.KnownDifferenceFile, name string) string {
 		if len(k.Case) == 0 || slices.Contains(k.Case, "*") {
 			continue
 		}
-		one := &parity.KnownDifferenceFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
+		one := &parity.KnownDifferenceFile{Known: []*parity.KnownDifference{{Path: parity.TextPatterns{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
 		one.MarkKnownDifferencesOfCase(name, "tests/parity/"+name+".txtar", "", found)
 		if found[0].Known == "" {

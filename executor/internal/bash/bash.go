@@ -20,7 +20,7 @@ func Bash(c *Commands) tool.Tool {
 		Name:          "Bash",
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
-			if strings.ContainsFunc(in.Command, isHiddenControlChar) {
+			if strings.ContainsFunc(in.Command, canHideCommandText) {
 				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
 			return refuseLongSleep(in)
@@ -59,13 +59,13 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	}
 	r := &runningCommand{commands: c, input: in, keepsDirectory: call.Agent != nil || isSetAndNotFalse(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfoOfCall(call, in), timeout: c.timeoutOfCall(in)}
 	if in.RunInBackground {
-		return r.startInBackground(ctx)
+		return r.startProcessInBackground(ctx)
 	}
-	return r.runAndWait(ctx)
+	return r.runUntilExitOrTimeout(ctx)
 }
 
-// isHiddenControlChar reports whether a character could hide a part of a command from a person who reviews it.
-func isHiddenControlChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
+// canHideCommandText reports whether a character could hide a part of a command from a person who reviews it.
+func canHideCommandText(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
 // IsReadOnly reports whether a Bash call only reads.
 func IsReadOnly(input json.RawMessage) bool {

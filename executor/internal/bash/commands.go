@@ -301,7 +301,7 @@ func outputPreview(output string) string {
 // trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces
 // invalid UTF-8.
 func trimBlankLinesAndTrailingSpace(commandOutput string) string {
-	commandOutput = trimTrailingSpace(commandOutput)
+	commandOutput = validUTF8WithoutTrailingSpace(commandOutput)
 	line, rest, ok := strings.Cut(commandOutput, "\n")
 	for ok && strings.TrimSpace(line) == "" {
 		commandOutput = rest
@@ -310,7 +310,7 @@ func trimBlankLinesAndTrailingSpace(commandOutput string) string {
 	return commandOutput
 }
 
-func trimTrailingSpace(commandOutput string) string {
+func validUTF8WithoutTrailingSpace(commandOutput string) string {
 	return strings.TrimRight(string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(commandOutput))), " \t\r\n")
 }
 

@@ -55,8 +55,8 @@ func (r *runningCommand) startProcess(ctx context.Context) (err error) {
 	return nil
 }
 
-// runAndWait runs the command and waits. After the timeout, it moves the command to the background or stops it.
-func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
+// runUntilExitOrTimeout runs the command and waits. After the timeout, it moves the command to the background or stops it.
+func (r *runningCommand) runUntilExitOrTimeout(ctx context.Context) protocol.ToolResult {
 	if err := r.startProcess(ctx); err != nil {
 		if ctx.Err() != nil {
 			return interruptedResult()
@@ -157,7 +157,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.info.Background = true
 		r.task = r.commands.options.Tasks.Start(r.info)
 	} else {
-		r.task.Detach()
+		r.task.MoveToBackground()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.input.NoSandbox}
 	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
@@ -231,8 +231,8 @@ func (r *runningCommand) startedInBackgroundNotice(taskID string) string {
 		"Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port."
 }
 
-// startInBackground starts a command without waiting until it exits. The command does not change the shell's directory.
-func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolResult {
+// startProcessInBackground starts a command without waiting until it exits. The command does not change the shell's directory.
+func (r *runningCommand) startProcessInBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
 		return tool.Fail("This session cannot run commands in the background. Run the command in the foreground, or give the call a result in the scenario.")
 	}
@@ -300,7 +300,7 @@ func (r *runningCommand) finishCommand(code int, out bashOutput) protocol.ToolRe
 	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.input.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.ExitCodeMeaning(r.input.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(trimTrailingSpace(raw), r.commands.outputLimitBytes()), note))
+			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(validUTF8WithoutTrailingSpace(raw), r.commands.outputLimitBytes()), note))
 		}
 	}
 	if m := imageDataURLPattern().FindStringSubmatch(output); m != nil {

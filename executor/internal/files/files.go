@@ -152,7 +152,7 @@ func (f *SeenFileTracker) RecordChangeSinceCallAsUnseen(call protocol.ToolUse) (
 
 // TakeFilesChangedAfterWrite returns the files that changed after the session had written them. It also records the new content as seen by
 // the model, so it returns each change only once.
-func (f *SeenFileTracker) TakeFilesChangedAfterWrite() []ChangedFile {
+func (f *SeenFileTracker) TakeFilesChangedAfterWrite() []FileChangedAfterWrite {
 	return f.seenByModel.takeFilesChangedAfterWrite()
 }
 

@@ -145,13 +145,13 @@ type Finder struct{ options FinderOptions }
 
 // NewFinder creates a Finder. It accesses no file.
 func NewFinder(o FinderOptions) *Finder {
-	o.Access = cmp.Or[DenyRuleSearchFilter](o.Access, unrestrictedSearchFilter{})
+	o.Access = cmp.Or[DenyRuleSearchFilter](o.Access, noDenyRuleSearchFilter{})
 	return &Finder{o}
 }
 
-type unrestrictedSearchFilter struct{}
+type noDenyRuleSearchFilter struct{}
 
-func (unrestrictedSearchFilter) IsHidden(string) bool { return false }
+func (noDenyRuleSearchFilter) IsHidden(string) bool { return false }
 
 // resolveSearchDirectory returns a search's directory (empty means the working directory), or a result that explains a refusal.
 func (f *Finder) resolveSearchDirectory(path string) (string, *protocol.ToolResult) {

@@ -35,7 +35,7 @@ func Read(f *SeenFileTracker) tool.Tool {
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
 			r := typedRunForCaller(f, runRead)(ctx, call)
 			out, _ := r.Output.(readOutput)
-			if file, _ := out.File.(textFile); file.truncationNotice != "" {
+			if file, _ := out.File.(textFileOutput); file.truncationNotice != "" {
 				r.EventsAfter = append(r.EventsAfter, &protocol.AttachmentAdded{Role: "system", Rendered: []string{file.truncationNotice}, AgentID: call.CallerAgentID(), Attachment: map[string]any{
 					"type": "read_truncation_notice", "toolUseID": call.ID, "banner": file.truncationNotice,
 				}})
@@ -132,7 +132,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	}
 	r := textReadResult(path, decodeUTF8OrUTF16(data), in)
 	if out, is := r.Output.(readOutput); is {
-		file := out.File.(textFile)
+		file := out.File.(textFileOutput)
 		f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
 		f.seenByModel.setReadTruncated(path, file.Truncated)
 	}

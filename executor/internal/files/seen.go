@@ -100,18 +100,18 @@ func (s *seenFiles) currentModificationTimes() ModificationTimesByPath {
 	return all
 }
 
-// ChangedFile is a file that was changed after the session had written it.
-type ChangedFile struct {
+// FileChangedAfterWrite is a file that was changed after the session had written it.
+type FileChangedAfterWrite struct {
 	Path     string
 	Content  string // with "\n" between lines
 	Modified time.Time
 	Snippet  string // the changed lines with their numbers and neighboring lines
 }
 
-func (s *seenFiles) takeFilesChangedAfterWrite() []ChangedFile {
+func (s *seenFiles) takeFilesChangedAfterWrite() []FileChangedAfterWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []ChangedFile
+	var all []FileChangedAfterWrite
 	for i, w := range slices.Clone(s.written) {
 		info, err := os.Stat(w.path)
 		if err != nil || info.ModTime().Equal(w.modificationTime) {
@@ -127,7 +127,7 @@ func (s *seenFiles) takeFilesChangedAfterWrite() []ChangedFile {
 		}
 		content := strings.ReplaceAll(string(data), "\r\n", "\n")
 		if text := changedLinesSnippet(strings.ReplaceAll(w.writtenContent, "\r\n", "\n"), content); text != "" {
-			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
+			all = append(all, FileChangedAfterWrite{w.path, content, info.ModTime(), text})
 		}
 		// This runs after the loop, because storeContentLocked removes the file from the list.
 		defer s.storeContentLocked(w.path, string(data), true)

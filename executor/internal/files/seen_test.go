@@ -65,7 +65,7 @@ func TestChanges(t *testing.T) {
 	file("written", "a\r\nb\r\n", 2)
 	file("same", "a\n", 2)
 	os.Remove(gone)
-	want := []ChangedFile{{Path: written, Content: "a\nb\n", Modified: time.Unix(2, 0), Snippet: "1\ta\n2\tb"}}
+	want := []FileChangedAfterWrite{{Path: written, Content: "a\nb\n", Modified: time.Unix(2, 0), Snippet: "1\ta\n2\tb"}}
 	if diff := cmp.Diff(want, s.takeFilesChangedAfterWrite()); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}

@@ -26,7 +26,7 @@ type readOutput struct {
 	File any    `json:"file"`
 }
 
-type textFile struct {
+type textFileOutput struct {
 	FilePath   string `json:"filePath"`
 	Content    string `json:"content"`
 	NumLines   int    `json:"numLines"`
@@ -55,7 +55,7 @@ func textReadResult(fullPath, content string, in readInput) protocol.ToolResult 
 	}
 	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]
-	file := textFile{FilePath: in.FilePath, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}
+	file := textFileOutput{FilePath: in.FilePath, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}
 	if tokens := estimateTokenCount(file.Content); tokens > maxReadTokens && !in.AllowLarge {
 		if start > 1 || in.Limit != nil {
 			return tool.Fail("File content (%d tokens) exceeds maximum allowed tokens (%d). Use offset and limit parameters to read specific portions "+
@@ -91,7 +91,7 @@ func estimateTokenCount(text string) int {
 
 // truncate shortens the text to about 85 % of [maxReadTokens]. It keeps the first lines or, if these are too long, the first
 // characters. It sets the notice for the model (observed with 2.1.330).
-func (t *textFile) truncate(fullPath string, lines []string, tokens int) {
+func (t *textFileOutput) truncate(fullPath string, lines []string, tokens int) {
 	const share, smaller, maxTries = 0.85, 0.7, 6
 	units := utf16.Encode([]rune(t.Content))
 	unitsPerToken := max(0.5, float64(len(units))/float64(tokens))

@@ -57,12 +57,12 @@ func (d definition) schema() (schema plainjson.Schema) {
 	return schema
 }
 
-// ReduceNestedObjects returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
-func ReduceNestedObjects(toolName string) func(*Keys) (note string, changed bool) {
+// TrimValuesToSchema returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
+func TrimValuesToSchema(toolName string) func(*Keys) (note string, changed bool) {
 	return func(in *Keys) (note string, changed bool) {
 		for _, p := range definitionWithFallback(toolName).schema().Properties {
 			if value := in.Get(p.Name); value != nil {
-				*in, changed = in.Set(p.Name, p.Schema.Reduce(value)), true
+				*in, changed = in.Set(p.Name, p.Schema.Normalise(value)), true
 			}
 		}
 		return "", changed

@@ -130,7 +130,7 @@ func (s *Shell) Start(ctx context.Context, line, outputPath string) (*ShellComma
 		file.Close()
 		return nil, err
 	}
-	return &ShellCommand{shell: s, job: job, output: file, startDir: resolveLinks(command.Dir)}, nil
+	return &ShellCommand{shell: s, job: job, output: file, startDir: resolveLinksOfExistingPath(command.Dir)}, nil
 }
 
 func (s *Shell) isClosed() bool {
@@ -265,7 +265,7 @@ func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, root := range append([]string{s.startDir}, s.options.Dirs...) {
-		for _, base := range []string{root, resolveLinks(root)} {
+		for _, base := range []string{root, resolveLinksOfExistingPath(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
 				return ""
@@ -276,7 +276,7 @@ func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	return c.dir
 }
 
-func resolveLinks(path string) string {
+func resolveLinksOfExistingPath(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
 	}

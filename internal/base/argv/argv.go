@@ -1,7 +1,7 @@
 // Package argv parses a command line as commander.js does, the library that the real CLI uses: variadic options, optional values,
 // clusters of short options, and the hint with the nearest flag. Clients rely on its behaviour and its error messages.
 //
-// Parsing is deterministic: it calls [Option.Set] in the order of the words. Only -h/--help is built in. The package
+// Parsing is deterministic: it calls [OptionDefinition.Set] in the order of the words. Only -h/--help is built in. The package
 // reads nothing from the process and prints nothing.
 package argv
 
@@ -23,8 +23,8 @@ type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// Option is one option of the command line.
-type Option struct {
+// OptionDefinition is one option of the command line.
+type OptionDefinition struct {
 	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value and [x] an optional
 	// one. A value that ends in "..." takes all words up to the next option. An option without brackets is a switch.
 	Flags   string
@@ -37,7 +37,7 @@ type Option struct {
 }
 
 // Name returns the first long spelling without its dashes, such as "allowedTools". Without one, it is the short spelling.
-func (o *Option) Name() string {
+func (o *OptionDefinition) Name() string {
 	spec := parseFlags(o.Flags)
 	for _, s := range spec.spellings {
 		if name, ok := strings.CutPrefix(s, "--"); ok {
@@ -64,7 +64,7 @@ type VariadicWord struct {
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument. For an
 // unknown option, it returns the error after all words were read. If help was requested, an unknown option is not an error.
-func Parse(options []Option, args []string) (Result, error) {
+func Parse(options []OptionDefinition, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
 	p.result.Options = make(map[string][]string)
 	for i := range options {
@@ -98,7 +98,7 @@ const (
 )
 
 type optionSpec struct {
-	option    *Option
+	option    *OptionDefinition
 	spellings []string
 	kind      valueKind
 	variadic  bool
@@ -219,7 +219,7 @@ func (p *parser) setOptionValue(s *optionSpec, value string) error {
 	return nil
 }
 
-func invalidValueError(o *Option, value, reason string) error {
+func invalidValueError(o *OptionDefinition, value, reason string) error {
 	return &Error{Text: fmt.Sprintf("error: option '%s' argument '%s' is invalid. %s", o.Flags, value, reason)}
 }
 
@@ -260,7 +260,7 @@ func nearestNamesLine(prefix, word string, names []string) string {
 
 // suggestibleNames lists the long names that may be suggested, without dashes. If an option has two long spellings,
 // only the second may be suggested: commander treats the first as the short one.
-func suggestibleNames(options []Option) []string {
+func suggestibleNames(options []OptionDefinition) []string {
 	names := []string{"help"}
 	for i := range options {
 		spellings := parseFlags(options[i].Flags).spellings

@@ -10,8 +10,8 @@ import (
 )
 
 // testOptions logs every Set as "name=value".
-func testOptions(log *[]string) []Option {
-	options := []Option{
+func testOptions(log *[]string) []OptionDefinition {
+	options := []OptionDefinition{
 		{Flags: "-p, --print"},
 		{Flags: "-c, --continue"},
 		{Flags: "-v, --version"},

@@ -92,8 +92,8 @@ func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// WaitUntil waits until t. A frozen clock jumps to t without waiting.
-func (s *Source) WaitUntil(ctx context.Context, t time.Time) error {
+// WaitOrJumpTo waits until t. A frozen clock jumps to t without waiting.
+func (s *Source) WaitOrJumpTo(ctx context.Context, t time.Time) error {
 	d := t.Sub(s.Now())
 	if !s.HasSeedAndStart() {
 		return Sleep(ctx, d)

@@ -79,7 +79,7 @@ func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
 }
 
 // KeyHintf reports a problem with a key.
-func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
+func (b *Binding) KeyHintf(f TableEntry, hint, format string, args ...any) {
 	b.reportAtFileOffset(int(f.offset), hint, format, args...)
 }
 
@@ -229,7 +229,7 @@ func (b *Binding) checkRange(v Value, f *structField) {
 
 func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (b *Binding) reportUnknownKey(f *Field, p *structFields) {
+func (b *Binding) reportUnknownKey(f *TableEntry, p *structFields) {
 	names := make([]string, len(p.fields))
 	for i := range p.fields {
 		names[i] = p.fields[i].name
@@ -389,12 +389,12 @@ func Closest(name string, candidates []string, maxEdits int) string {
 		return ""
 	}
 	best, bestDist := "", 1+maxEdits
-	folded := foldCaseAndDashes(name)
+	folded := lowerWithUnderscores(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := EditDistanceInBytes(folded, foldCaseAndDashes(c))
+		d := EditDistanceInBytes(folded, lowerWithUnderscores(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -405,7 +405,7 @@ func Closest(name string, candidates []string, maxEdits int) string {
 	return best
 }
 
-func foldCaseAndDashes(name string) string {
+func lowerWithUnderscores(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 

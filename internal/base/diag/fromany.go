@@ -70,17 +70,17 @@ func newItemsFromDecoded(decodedItems []any, arrayWithPositions Value) []Value {
 }
 
 func newTableFromDecoded(decodedTable map[string]any, tableWithPositions Value) *table {
-	t := &table{fields: make([]Field, 0, len(decodedTable))}
+	t := &table{fields: make([]TableEntry, 0, len(decodedTable))}
 	done := make(map[string]bool, len(decodedTable))
 	for _, f := range tableWithPositions.Fields() {
 		if x, ok := decodedTable[f.Key]; ok {
 			done[f.Key] = true
-			t.addField(Field{Key: f.Key, offset: f.offset, Value: newValueFromDecoded(x, f.Value)})
+			t.addField(TableEntry{Key: f.Key, offset: f.offset, Value: newValueFromDecoded(x, f.Value)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(decodedTable)) {
 		if !done[key] {
-			t.addField(Field{Key: key, offset: tableWithPositions.offset, Value: newValueFromDecoded(decodedTable[key], Value{offset: tableWithPositions.offset})})
+			t.addField(TableEntry{Key: key, offset: tableWithPositions.offset, Value: newValueFromDecoded(decodedTable[key], Value{offset: tableWithPositions.offset})})
 		}
 	}
 	return t

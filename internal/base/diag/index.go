@@ -270,7 +270,7 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 		if t.findField(key) != nil {
 			s.recordProblemAndReturnFalse(off, "key `"+key+"` is defined twice")
 		}
-		t.addField(Field{Key: key, Value: v, offset: int32(off)})
+		t.addField(TableEntry{Key: key, Value: v, offset: int32(off)})
 		return ok
 	})
 	return t, ok

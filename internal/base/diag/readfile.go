@@ -70,11 +70,11 @@ func ReadRegularFileAsText(name string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	return readWithinLimit(name, file, info.Size())
+	return readUnlessTooLarge(name, file, info.Size())
 }
 
-// readWithinLimit reads r up to MaxReadFileBytes. expectedSize is a hint: files in /proc and growing files can be larger.
-func readWithinLimit(name string, r io.Reader, expectedSize int64) (string, error) {
+// readUnlessTooLarge reads r up to MaxReadFileBytes. expectedSize is a hint: files in /proc and growing files can be larger.
+func readUnlessTooLarge(name string, r io.Reader, expectedSize int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(expectedSize))
 	n, err := io.Copy(&text, io.LimitReader(r, MaxReadFileBytes+1))

@@ -64,7 +64,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // Reading stops soon after the limit if the file grows meanwhile (A7).
 func TestReadFileStopsAtTheLimit(t *testing.T) {
 	var zeros counted
-	if _, err := readWithinLimit("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxReadFileBytes {
+	if _, err := readUnlessTooLarge("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxReadFileBytes {
 		t.Errorf("%d bytes read: %v", zeros.n, err)
 	}
 }

@@ -41,7 +41,7 @@ type tomlScanner struct {
 
 	// Tables and their first fields are allocated in chunks, because big files have tens of thousands of small tables.
 	tables         []table
-	fields         []Field
+	fields         []TableEntry
 	headersCounted bool // initialCapacityOfTableArray has counted the headers, which it does only once
 }
 
@@ -52,7 +52,7 @@ func (s *tomlScanner) newTable() *table {
 	if len(s.tables) == 0 {
 		// Small files use small chunks.
 		n := min(chunk, 4+len(s.src)/128)
-		s.tables, s.fields = make([]table, n), make([]Field, initialTableCapacity*n)
+		s.tables, s.fields = make([]table, n), make([]TableEntry, initialTableCapacity*n)
 	}
 	t := &s.tables[0]
 	t.fields = s.fields[0:0:initialTableCapacity]
@@ -144,7 +144,7 @@ func (s *tomlScanner) skipComment() {
 	s.skipToLineEnd()
 	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
 	for i := 0; i < len(text); i++ {
-		if isControl(text[i]) {
+		if isControlExceptTab(text[i]) {
 			s.recordProblemAndReturnFalse(start+i, "control characters are not allowed in comments")
 			return
 		}
@@ -223,7 +223,7 @@ func (s *tomlScanner) scanHeader() bool {
 func (s *tomlScanner) openParentTable(t *table, key string, off int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
+		f = t.addField(TableEntry{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
 		return f.Value.table
 	}
 	switch v := &f.Value; {
@@ -259,7 +259,7 @@ func (v Value) isArrayOfTables() bool {
 func (s *tomlScanner) openTable(t *table, key string, off, headerOffset int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(headerOffset), table: s.newTable()}})
+		f = t.addField(TableEntry{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(headerOffset), table: s.newTable()}})
 		f.Value.table.hasHeader = true
 		return f.Value.table
 	}
@@ -274,7 +274,7 @@ func (s *tomlScanner) openTable(t *table, key string, off, headerOffset int) *ta
 func (s *tomlScanner) appendArrayTable(t *table, key string, off, headerOffset int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(headerOffset), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
+		f = t.addField(TableEntry{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(headerOffset), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil
@@ -317,7 +317,7 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 			return s.recordProblemAndReturnFalse(off, "key `"+key+"` is defined twice")
 		}
 		// A key keeps its position even if its value cannot be read.
-		t.addField(Field{Key: key, Value: v, offset: int32(off)})
+		t.addField(TableEntry{Key: key, Value: v, offset: int32(off)})
 		return ok
 	}
 }
@@ -327,7 +327,7 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
+		f = t.addField(TableEntry{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
 		f.Value.table.isDotted = true
 		return f.Value.table
 	}
@@ -360,4 +360,4 @@ func isBareKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
+func isControlExceptTab(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }

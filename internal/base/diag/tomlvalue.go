@@ -41,7 +41,7 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 			return s.src[start:i], true
 		case c == '\\' && quote == '"':
 			return s.scanEscaped(start, i, `"`)
-		case isControl(c):
+		case isControlExceptTab(c):
 			s.pos = i
 			return "", s.recordProblemAndReturnFalse(i, "the string is not closed, or contains a control character")
 		}
@@ -70,7 +70,7 @@ func (s *tomlScanner) scanEscaped(start, firstBackslash int, delimiter string) (
 		case delimiter != `"` && (c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n")):
 			b.WriteByte(c)
 			s.pos++
-		case isControl(c):
+		case isControlExceptTab(c):
 			return "", s.recordProblemAndReturnFalse(s.pos, "the string is not closed, or contains a control character")
 		default:
 			b.WriteByte(c)
@@ -136,7 +136,7 @@ func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 		case c == '\\' && quote == '"':
 			return s.scanEscaped(start, s.pos, end)
 		case c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
-		case isControl(c):
+		case isControlExceptTab(c):
 			return "", s.recordProblemAndReturnFalse(s.pos, "control characters are not allowed in strings")
 		}
 		s.pos++

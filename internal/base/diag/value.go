@@ -43,8 +43,8 @@ type Value struct {
 
 type tomlOrJSONArrayElements struct{ items []Value }
 
-// Field is one key of a table.
-type Field struct {
+// TableEntry is one key of a table.
+type TableEntry struct {
 	Key    string
 	Value  Value
 	offset int32 // byte offset of the key
@@ -52,7 +52,7 @@ type Field struct {
 
 // table holds its fields in file order. The flags record how the file defines it and so limit what later lines may add.
 type table struct {
-	fields    []Field
+	fields    []TableEntry
 	byKey     map[string]int // nil for a small table
 	hasHeader bool           // written as [key] or [[key]]
 	isDotted  bool           // written as a part of a dotted key, like a in a.b = 1
@@ -61,7 +61,7 @@ type table struct {
 
 const maxLinearSearchFields = 16
 
-func (t *table) findField(key string) *Field {
+func (t *table) findField(key string) *TableEntry {
 	if t.byKey != nil {
 		if i, ok := t.byKey[key]; ok {
 			return &t.fields[i]
@@ -76,7 +76,7 @@ func (t *table) findField(key string) *Field {
 	return nil
 }
 
-func (t *table) addField(f Field) *Field {
+func (t *table) addField(f TableEntry) *TableEntry {
 	t.fields = append(t.fields, f)
 	last := len(t.fields) - 1
 	switch {
@@ -100,7 +100,7 @@ func (v Value) Items() []Value {
 }
 
 // Fields returns the fields of a table in file order; nil for other kinds.
-func (v Value) Fields() []Field {
+func (v Value) Fields() []TableEntry {
 	if v.table == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (v Value) Field(key string) (Value, bool) {
 }
 
 // NewTableAtPosition returns a table of these fields at the position of v. A field without a position gets the position of v.
-func (v Value) NewTableAtPosition(fields ...Field) Value {
+func (v Value) NewTableAtPosition(fields ...TableEntry) Value {
 	t := &table{}
 	for _, f := range fields {
 		f.offset = cmp.Or(f.offset, v.offset)

@@ -23,14 +23,14 @@ func exprOptionsForLimitedFunctions() []expr.Option {
 		// Each function has one type, because with several types the checker misses unknown names.
 		expr.Function(overflowCheckedIntMathFunctionName, overflowCheckedArithmetic, new(func(any, string, int, int) int)),
 		expr.Function(overflowCheckedMathFunctionName, overflowCheckedArithmetic, new(func(any, string, any, any) any)),
-		expr.Function(countStepFunction, countStep, new(func(any) any)),
+		expr.Function(countStepFunction, spendEvaluationStep, new(func(any) any)),
 		expr.Function(countValueBytesFunctionName, countBytesOfArgument, new(func(any, any) any)),
 		expr.Function(countStringBytesFunctionName, countBytesOfArgument, new(func(any, string) string)),
 		expr.Function(countStepsOfNestedValuesFunctionName, countStepsOfNestedValuesInArgument, new(func(any, any) any)),
 	}
 }
 
-func countStep(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }
+func spendEvaluationStep(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }
 
 func countBytesOfArgument(budgetAndArgument ...any) (any, error) {
 	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendBytesOfValue(budgetAndArgument[1])

@@ -57,12 +57,12 @@ func valueOfIntegerLiteral(literalNode ast.Node) int {
 // listIndexCollector collects the list elements that an expression accesses by number.
 // conditionallyEvaluatedNodes contains the nodes that an evaluation may skip.
 type listIndexCollector struct {
-	indexedElements             []namedListElement
+	indexedElements             []listElementAccess
 	conditionallyEvaluatedNodes map[ast.Node]bool
 }
 
-// namedListElement is an access to an element of a list variable, such as results[0].
-type namedListElement struct {
+// listElementAccess is an access to an element of a list variable, such as results[0].
+type listElementAccess struct {
 	node *ast.MemberNode
 	list *ast.IdentifierNode
 }
@@ -72,7 +72,7 @@ func (v *listIndexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
 		if list, ok := n.Node.(*ast.IdentifierNode); ok && isIntegerLiteral(n.Property) {
-			v.indexedElements = append(v.indexedElements, namedListElement{n, list})
+			v.indexedElements = append(v.indexedElements, listElementAccess{n, list})
 		}
 		if n.Optional {
 			v.markSubtreeAsConditionallyEvaluated(n)

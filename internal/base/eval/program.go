@@ -97,7 +97,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
 		return nil, all
 	}
-	compiled := &Program{vm: p, path: check.requiredMemberPath(src)}
+	compiled := &Program{vm: p, path: check.sourceIfOnlyMemberAccess(src)}
 	compiled.owner, compiled.key = check.mapAndKeyOfTextMapAccess(check.lastNode)
 	return compiled, nil
 }
@@ -158,9 +158,9 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 	return ok && property.Value == memberName
 }
 
-// requiredMemberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`. For
+// sourceIfOnlyMemberAccess returns the source of an expression that only accesses a member, such as `results[0].structured.n`. For
 // every other expression it returns "", and also if the member may be missing, as with `?.`, `??` and the captures of match.
-func (c *nameChecker) requiredMemberPath(src string) string {
+func (c *nameChecker) sourceIfOnlyMemberAccess(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
 		if member.Optional {

@@ -96,8 +96,8 @@ func InvalidWorktreeNameMessage(name string) string {
 	return ""
 }
 
-// Add creates the worktree that o describes, or reuses it if it exists. Its errors are worded as in the real CLI.
-func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
+// CreateOrReuse creates the worktree that o describes, or reuses it if it exists. Its errors are worded as in the real CLI.
+func (g Git) CreateOrReuse(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(WorktreesDir(o.Top), name), Branch: "worktree-" + name}
 	from := "HEAD"
@@ -213,8 +213,8 @@ func (g Git) Branch(ctx context.Context, dir string) string {
 
 const maxStatusBytes = 2000 // length of a list of changed files in bytes
 
-// StatusText describes the state of a directory's repository to the model (observed with 2.1.330).
-func (g Git) StatusText(ctx context.Context, dir string) string {
+// DescribeRepository describes the state of a directory's repository to the model (observed with 2.1.330).
+func (g Git) DescribeRepository(ctx context.Context, dir string) string {
 	var texts [5]string
 	var all sync.WaitGroup
 	for i, command := range []string{

@@ -58,7 +58,7 @@ func run(t *testing.T, dir string, args ...string) {
 
 func TestAdd(t *testing.T) {
 	git, top := newRepository(t)
-	w, err := git.Add(t.Context(), gitworktree.Options{Top: top, Name: "a/b", Lock: "for a test"})
+	w, err := git.CreateOrReuse(t.Context(), gitworktree.Options{Top: top, Name: "a/b", Lock: "for a test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAdd(t *testing.T) {
 	}
 
 	want.Resumed = true
-	if again, err := git.Add(t.Context(), gitworktree.Options{Top: top, Name: "a/b"}); err != nil || again != want {
+	if again, err := git.CreateOrReuse(t.Context(), gitworktree.Options{Top: top, Name: "a/b"}); err != nil || again != want {
 		t.Errorf("Add of a name that exists = %+v, %v; want %+v", again, err, want)
 	}
 	if got := git.UnsavedWork(t.Context(), w); got != (gitworktree.UnsavedWork{}) {
@@ -103,7 +103,7 @@ func TestAdd(t *testing.T) {
 func TestAddFails(t *testing.T) {
 	git, top := newRepository(t)
 	run(t, top, "checkout", "-q", "--orphan", "empty")
-	if _, err := git.Add(t.Context(), gitworktree.Options{Top: top, Name: "x"}); err == nil || !strings.HasPrefix(err.Error(), `Failed to resolve base branch "HEAD": `) {
+	if _, err := git.CreateOrReuse(t.Context(), gitworktree.Options{Top: top, Name: "x"}); err == nil || !strings.HasPrefix(err.Error(), `Failed to resolve base branch "HEAD": `) {
 		t.Errorf("Add without a commit: %v", err)
 	}
 	if _, err := git.MainTop(t.Context(), t.TempDir()); err == nil {
@@ -119,13 +119,13 @@ func TestStatusText(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(top, "b.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := git.StatusText(t.Context(), top)
+	text := git.DescribeRepository(t.Context(), top)
 	for _, want := range []string{"\n\nCurrent branch: feature\n\nMain branch (you will usually use this for PRs): master\n\nGit user: Ann\n\nStatus:\n", "?? b.txt", "\n\nRecent commits:\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := git.StatusText(t.Context(), t.TempDir()); !strings.Contains(text, "branch: HEAD") {
+	if text := git.DescribeRepository(t.Context(), t.TempDir()); !strings.Contains(text, "branch: HEAD") {
 		t.Errorf("outside a repository:\n%s", text)
 	}
 }

@@ -78,7 +78,7 @@ func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusForbidden, "forbidden", "the Host header must name this machine: use 127.0.0.1, localhost or [::1]")
 	case !g.isPageAllowed(r):
 		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin are not allowed to send requests")
-	case !g.authorizeByToken(w, r):
+	case !g.checkTokenAndSetCookie(w, r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		Refuse(w, http.StatusUnauthorized, "unauthorized", "a token is required: send it in the header \"Authorization: Bearer TOKEN\"")
 	default:
@@ -134,9 +134,9 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// authorizeByToken reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
+// checkTokenAndSetCookie reports whether a request has the required token or needs none. OPTIONS requests need none, because browsers
 // send preflight requests without a token. A valid token in the URL is also stored in a cookie.
-func (g accessGuard) authorizeByToken(w http.ResponseWriter, r *http.Request) (isAuthorized bool) {
+func (g accessGuard) checkTokenAndSetCookie(w http.ResponseWriter, r *http.Request) (isAuthorized bool) {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true
 	}

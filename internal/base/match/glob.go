@@ -82,7 +82,7 @@ func translateGlob(pattern string) (expr, longestLiteral string, err error) {
 			if end < 0 {
 				return "", "", errors.New("`[` needs a closing `]`")
 			}
-			class, err := translateClass(rest[1:end])
+			class, err := translateGlobClass(rest[1:end])
 			if err != nil {
 				return "", "", err
 			}
@@ -117,8 +117,8 @@ func globClassEnd(s string) int {
 	return from + end
 }
 
-// translateClass converts the content of a class, such as "!a-z", to a class of a regular expression.
-func translateClass(content string) (string, error) {
+// translateGlobClass converts the content of a class, such as "!a-z", to a class of a regular expression.
+func translateGlobClass(content string) (string, error) {
 	class := "["
 	content, negated := strings.CutPrefix(content, "!")
 	if negated {

@@ -26,7 +26,7 @@ func NewPatternIndex(patterns []Pattern) *PatternIndex {
 	needs := make([][]string, len(patterns))
 	count := map[uint32]int{} // how often a piece occurs in literals
 	for i, t := range patterns {
-		needs[i] = t.requiredLiterals()
+		needs[i] = t.requiredLiteralAlternatives()
 		for _, literal := range needs[i] {
 			for piece := range fourByteNgramsOf(literal) {
 				count[piece]++
@@ -95,8 +95,8 @@ func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	}
 }
 
-// requiredLiterals returns texts such that every match contains at least one of them; nil means that none are known.
-func (t Pattern) requiredLiterals() (literals []string) {
+// requiredLiteralAlternatives returns texts such that every match contains at least one of them; nil means that none are known.
+func (t Pattern) requiredLiteralAlternatives() (literals []string) {
 	var literal string
 	switch m := t.m.(type) {
 	case exactMatcher:
@@ -109,13 +109,13 @@ func (t Pattern) requiredLiterals() (literals []string) {
 		literal = m.literal
 	case allMatcher: // the literals of one part are enough: the part whose shortest literal is the longest
 		for _, part := range m {
-			if more := part.requiredLiterals(); shortestLength(more) > shortestLength(literals) {
+			if more := part.requiredLiteralAlternatives(); shortestLength(more) > shortestLength(literals) {
 				literals = more
 			}
 		}
 	case anyOfMatcher: // the literals of all parts together; none if a part has none
 		for _, part := range m {
-			more := part.requiredLiterals()
+			more := part.requiredLiteralAlternatives()
 			if more == nil {
 				return nil
 			}

@@ -13,8 +13,8 @@ import (
 
 const maxFileBytes = 64 << 20
 
-// ReadBounded is like [os.ReadFile] but reads at most 64 MiB, because a device may never end. It also reads pipes.
-func ReadBounded(path string) ([]byte, error) {
+// ReadFileUnlessTooLarge is like [os.ReadFile] but reads at most 64 MiB, because a device may never end. It also reads pipes.
+func ReadFileUnlessTooLarge(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

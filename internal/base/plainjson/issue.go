@@ -74,14 +74,14 @@ func wrongTypeIssue(want, format, got string) Issue {
 
 // tooSmallIssue returns the issue for a value below its minimum. origin is its JSON type: "number", "string" or "array".
 func tooSmallIssue(origin string, least int) Issue {
-	return Issue{Origin: origin, Code: IssueTooSmall, Minimum: &least, Inclusive: true, Path: []any{}, Message: "Too small: expected " + limitText(origin, ">=", least)}
+	return Issue{Origin: origin, Code: IssueTooSmall, Minimum: &least, Inclusive: true, Path: []any{}, Message: "Too small: expected " + describeLimit(origin, ">=", least)}
 }
 
 func tooBigIssue(origin string, maximum int) Issue {
-	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: []any{}, Message: "Too big: expected " + limitText(origin, "<=", maximum)}
+	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: []any{}, Message: "Too big: expected " + describeLimit(origin, "<=", maximum)}
 }
 
-func limitText(origin, comparison string, limit int) string {
+func describeLimit(origin, comparison string, limit int) string {
 	switch origin {
 	case "string":
 		return fmt.Sprintf("string to have %s%d characters", comparison, limit)

@@ -64,8 +64,8 @@ func (p *schemaProperties) UnmarshalJSON(raw []byte) error {
 // SchemaLibrary is a set of schemas by name, which can refer to each other.
 type SchemaLibrary map[string]*Schema
 
-// ParseSchemas parses a JSON object of schemas that is part of the program. It panics if the object is not valid.
-func ParseSchemas(text string) SchemaLibrary {
+// MustParseSchemas parses a JSON object of schemas that is part of the program. It panics if the object is not valid.
+func MustParseSchemas(text string) SchemaLibrary {
 	var l SchemaLibrary
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		panic("plainjson: " + err.Error())
@@ -107,21 +107,21 @@ func (s *Schema) RemoveProperties(names ...string) {
 	s.Properties = slices.DeleteFunc(s.Properties, func(p SchemaProperty) bool { return slices.Contains(names, p.Name) })
 }
 
-// Reduce removes keys that the schema does not have, adds default values, and puts the keys in the order of the schema. It does not
+// Normalise removes keys that the schema does not have, adds default values, and puts the keys in the order of the schema. It does not
 // change values of a wrong type.
-func (s *Schema) Reduce(value json.RawMessage) (reduced json.RawMessage) {
+func (s *Schema) Normalise(value json.RawMessage) (reduced json.RawMessage) {
 	switch kind := TypeOf(value); {
 	case kind == "array" && s.Items != nil:
 		items := DecodeIgnoringErrors[[]json.RawMessage](value)
 		for i, item := range items {
-			items[i] = s.Items.Reduce(item)
+			items[i] = s.Items.Normalise(item)
 		}
 		value, _ = Marshal(items) // cannot fail
 	case kind == "object" && s.Properties != nil:
 		given, all := DecodeIgnoringErrors[Object](value), Object{}
 		for _, p := range s.Properties {
 			if v := cmp.Or(string(given.Get(p.Name)), string(p.Schema.Default)); v != "" {
-				all = append(all, Member{p.Name, p.Schema.Reduce(json.RawMessage(v))})
+				all = append(all, Member{p.Name, p.Schema.Normalise(json.RawMessage(v))})
 			}
 		}
 		value = all.Raw()

@@ -8,7 +8,7 @@ import (
 )
 
 func TestIssues(t *testing.T) {
-	library := ParseSchemas(`{
+	library := MustParseSchemas(`{
 		"text": {"type": "string", "minLength": 2, "maxLength": 4},
 		"address": {"type": "string", "format": "uri"},
 		"count": {"type": "integer", "minimum": 1},
@@ -71,5 +71,5 @@ func TestMissingReference(t *testing.T) {
 			t.Error("accepted")
 		}
 	}()
-	ParseSchemas(`{"a": {"items": {"$ref": "b"}}}`)
+	MustParseSchemas(`{"a": {"items": {"$ref": "b"}}}`)
 }

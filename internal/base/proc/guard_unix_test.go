@@ -46,7 +46,7 @@ func TestGuardGoesLast(t *testing.T) {
 		}
 		close(g.ended)
 	}()
-	endGroup(g, leader.Process.Pid)
+	killGroupAndEndGuard(g, leader.Process.Pid)
 	<-dead
 }
 

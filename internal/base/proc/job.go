@@ -74,7 +74,7 @@ func (j *Job) TerminateAndWait() {
 	sendSIGTERMAndWaitWithoutKill(j.pid, j.done, defaultStopGrace)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	endGroup(j.guard, j.pid)
+	killGroupAndEndGuard(j.guard, j.pid)
 	<-j.done
 }
 
@@ -224,7 +224,7 @@ func (a *Attached) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
 		signalProcessGroup(a.pid, sigTerm)
 		WaitWhile(func() bool { return isGroupRunning(a.pid) }, delayBeforeKill)
 	}
-	endGroup(a.guard, a.pid)
+	killGroupAndEndGuard(a.guard, a.pid)
 	<-a.done
 	if a.terminal != nil {
 		takeForeground(a.terminal)

@@ -140,7 +140,7 @@ type pipes struct {
 	err                   error
 }
 
-func (pp *pipes) newPipe() (r, w *os.File) {
+func (pp *pipes) newUntrackedPipe() (r, w *os.File) {
 	if pp.err != nil {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (pp *pipes) newPipe() (r, w *os.File) {
 }
 
 func (pp *pipes) pipeToChild(childReader *io.Reader) (parentWriter *os.File) {
-	r, w := pp.newPipe()
+	r, w := pp.newUntrackedPipe()
 	if pp.err == nil {
 		*childReader = r
 		pp.childEnds, pp.parentEnds = append(pp.childEnds, r), append(pp.parentEnds, w)
@@ -177,7 +177,7 @@ func (pp *pipes) pipeFromChildFD(cmd *exec.Cmd, fd int) (readEnd *os.File) {
 }
 
 func (pp *pipes) newChildOutputPipe() (r, w *os.File) {
-	if r, w = pp.newPipe(); pp.err == nil {
+	if r, w = pp.newUntrackedPipe(); pp.err == nil {
 		pp.childEnds, pp.parentEnds = append(pp.childEnds, w), append(pp.parentEnds, r)
 	}
 	return r, w
@@ -274,7 +274,7 @@ func (p *Process) Stop(ctx context.Context) {
 			signalProcessGroup(p.pid, sigTerm)
 			p.exitsWithin(ctx, p.termGrace)
 		}
-		endGroup(p.guard, p.pid)
+		killGroupAndEndGuard(p.guard, p.pid)
 		p.exitsWithin(context.WithoutCancel(ctx), maxWaitForKilledGroup)
 		_ = p.stdin.Close() // the reader of the pipe may have exited
 		p.stdout.Close()
@@ -295,8 +295,8 @@ func (p *Process) exitsWithin(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. It ends the guard last, because this program may be killed at any moment.
-func endGroup(g exitCleanupGuard, pgid int) {
+// killGroupAndEndGuard kills the remaining processes of a group. It ends the guard last, because this program may be killed at any moment.
+func killGroupAndEndGuard(g exitCleanupGuard, pgid int) {
 	WaitWhile(func() bool { return signalProcessGroup(pgid, sigKill) }, maxWaitForKilledGroup)
 	g.stopWithoutCleanup()
 }

@@ -83,7 +83,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 
 	var res Result
 	timedOut := o.waitOrTerminateAfterTimeout(ctx, cmd.Process.Pid, done)
-	endGroup(guard, cmd.Process.Pid)
+	killGroupAndEndGuard(guard, cmd.Process.Pid)
 	<-done
 	res.Exit, res.Note = exitOf(cmd.ProcessState), readNote(aside)
 	waitAtMost(&copies, maxWaitForKilledGroup)

@@ -135,8 +135,8 @@ func (s *System) ManagedSettingsDir() string {
 // program is called as claude, because the program at ${CLAUDELESS_BIN} in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
-// ProgressTerminal returns the writer for temporary progress messages; nil means that none are shown.
-func (s *System) ProgressTerminal() io.Writer {
+// ProgressTerminalOrNil returns the writer for temporary progress messages; nil means that none are shown.
+func (s *System) ProgressTerminalOrNil() io.Writer {
 	if s.StderrIsTTY {
 		return s.Stderr
 	}

@@ -117,18 +117,18 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// SignalWatcher applies signals to a run. A SIGINT interrupts a running turn. Other signals end the run, each with its exit code.
-type SignalWatcher struct {
+// SignalHandler applies signals to a run. A SIGINT interrupts a running turn. Other signals end the run, each with its exit code.
+type SignalHandler struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
 	first     sync.Once
 	arrived   chan struct{} // closed at the first signal
 }
 
-// WatchSignals handles signals until [SignalWatcher.StopAndCancelContext]. A signal cancels the context; the cause is a [SignalError].
-func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatcher) {
+// WatchSignals handles signals until [SignalHandler.StopAndCancelContext]. A signal cancels the context; the cause is a [SignalError].
+func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalHandler) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &SignalWatcher{arrived: make(chan struct{})}
+	w := &SignalHandler{arrived: make(chan struct{})}
 	unsubscribe := OnSignals(s.Lifetime, func(sig os.Signal) {
 		w.first.Do(func() { close(w.arrived) })
 		if interrupt := w.interrupt.Swap(nil); sig == syscall.SIGINT && interrupt != nil {
@@ -142,11 +142,11 @@ func (s *System) WatchSignals(ctx context.Context) (context.Context, *SignalWatc
 }
 
 // StopAndCancelContext stops the relaying and cancels the context of [System.WatchSignals].
-func (w *SignalWatcher) StopAndCancelContext() { w.stop() }
+func (w *SignalHandler) StopAndCancelContext() { w.stop() }
 
 // CancelOnInterrupt arranges that the next SIGINT calls cancel and does not end the run. The returned function reports whether that has
 // happened. After the returned function is called, every SIGINT ends the run again.
-func (w *SignalWatcher) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
+func (w *SignalHandler) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func() bool) {
 	w.interrupt.Store(&cancel)
 	return func() bool { return w.interrupt.Swap(nil) == nil }
 }
@@ -155,7 +155,7 @@ const maxBlockedWriteAfterSignal = time.Second
 
 // LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
 // signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
-func (w *SignalWatcher) LimitWrites(s *System) *System {
+func (w *SignalHandler) LimitWrites(s *System) *System {
 	if s.Lifetime == nil {
 		return s
 	}

@@ -27,7 +27,7 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.CStyleLoop:
 		return Obstacle{Kind: ObstacleCStyleForLoop}
 	case *syntax.TestClause:
-		return testObstacle(n.X)
+		return testExpressionObstacle(n.X)
 	case *syntax.Assign:
 		return arrayAssignmentObstacle(n)
 	case *syntax.Redirect:

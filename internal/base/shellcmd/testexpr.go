@@ -8,9 +8,9 @@ import (
 
 // Bash evaluates some operands of [[ and test as arithmetic, which runs commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// hasOnlyConstantTestOperands reports whether a [[ clause has no expansion, no ~NAME and no operand that [testObstacle] finds.
+// hasOnlyConstantTestOperands reports whether a [[ clause has no expansion, no ~NAME and no operand that [testExpressionObstacle] finds.
 func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
-	if testObstacle(n.X).Kind != NoObstacle {
+	if testExpressionObstacle(n.X).Kind != NoObstacle {
 		return false
 	}
 	known := true
@@ -30,12 +30,12 @@ func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 
 var unescapedGlob = LazyRegexp(`(^|[^\\])[*?[]`)
 
-// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand of -eq and similar operators
+// testExpressionObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand of -eq and similar operators
 // that is not a number, or an operand of -v or -R that is not the name of a variable.
-func testObstacle(x syntax.TestExpr) Obstacle {
+func testExpressionObstacle(x syntax.TestExpr) Obstacle {
 	switch x := x.(type) {
 	case *syntax.ParenTest:
-		return testObstacle(x.X)
+		return testExpressionObstacle(x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
 			if w, ok := x.X.(*syntax.Word); !ok || !isVariableName(w) {
@@ -43,7 +43,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 			}
 			return Obstacle{}
 		}
-		return testObstacle(x.X)
+		return testExpressionObstacle(x.X)
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
@@ -52,10 +52,10 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 			}
 			return Obstacle{}
 		default:
-			if o := testObstacle(x.X); o.Kind != NoObstacle {
+			if o := testExpressionObstacle(x.X); o.Kind != NoObstacle {
 				return o
 			}
-			return testObstacle(x.Y)
+			return testExpressionObstacle(x.Y)
 		}
 	default:
 		return Obstacle{}
@@ -87,7 +87,7 @@ func literalText(w *syntax.Word) string {
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
 // operandObstacleOfTestCommand looks for an obstacle in the words of test and [. It is like
-// [testObstacle], but test and [ evaluate fewer operands than [[.
+// [testExpressionObstacle], but test and [ evaluate fewer operands than [[.
 func operandObstacleOfTestCommand(commandWords []*syntax.Word) Obstacle {
 	name := literalText(commandWords[0])
 	shown := name

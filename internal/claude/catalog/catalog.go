@@ -65,7 +65,7 @@ type Command struct {
 // Catalog contains the built-in entries and those that users add in files. Many goroutines may use it.
 type Catalog struct {
 	options     Options
-	pluginParts []PluginParts // parts of the plugins that [New] found
+	pluginParts []PluginHooksAndServers // parts of the plugins that [New] found
 
 	mu             sync.Mutex
 	commands       []Command // commands in the displayed order; a change replaces the slice and never modifies it
@@ -162,8 +162,8 @@ func (c *Catalog) SimilarNameHint(name string) string {
 	return ""
 }
 
-// ListedDescription returns the description as hosts show it, with the source of the command added.
-func (k Command) ListedDescription() string {
+// DescriptionWithSource returns the description as hosts show it, with the source of the command added.
+func (k Command) DescriptionWithSource() string {
 	switch k.Source {
 	case "projectSettings":
 		return k.Description + " (project)"
@@ -218,8 +218,8 @@ func (c *Catalog) OutputStyleText(name string) string {
 	return c.styleTexts[name]
 }
 
-// OutputStyles lists the output styles, built-in styles first.
-func (c *Catalog) OutputStyles() []string {
+// OutputStyleNames lists the output styles, built-in styles first.
+func (c *Catalog) OutputStyleNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.styles)
@@ -263,7 +263,7 @@ type loader struct {
 	catalog                *Catalog
 	commands               []Command // commands that the catalog already contains
 	newSkills, newCommands []Command
-	parts                  []PluginParts
+	parts                  []PluginHooksAndServers
 	warnings               []string
 	plugin                 pluginBeingRead // empty while no plugin is being read
 }
@@ -418,7 +418,7 @@ func (k Command) listRank() int {
 func (l *loader) setSortedUniqueCommands() {
 	place := func(k Command) int {
 		plugin, _, _ := strings.Cut(k.Name, ":")
-		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return k.Source == pluginSource && p.Name == plugin })
+		return slices.IndexFunc(l.parts, func(p PluginHooksAndServers) bool { return k.Source == pluginSource && p.Name == plugin })
 	}
 	seen := map[string]bool{}
 	all := slices.Concat(l.commands, l.newSkills, l.newCommands)

@@ -78,7 +78,7 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(protocol.Plugin{Name: "demo", Path: "/plug", Source: "demo@inline", Version: "1.2.0"}, ev.Plugins[0]); diff != "" || len(ev.Plugins) != 4 {
 		t.Errorf("plugins %v\n%s", ev.Plugins, diff)
 	}
-	if diff := cmp.Diff([]string{"default", "Proactive", "Concise", "Explanatory", "Learning", "Terse"}, c.OutputStyles()); diff != "" {
+	if diff := cmp.Diff([]string{"default", "Proactive", "Concise", "Explanatory", "Learning", "Terse"}, c.OutputStyleNames()); diff != "" {
 		t.Error(diff)
 	}
 	no := false
@@ -214,7 +214,7 @@ func TestPlugins(t *testing.T) {
 		}
 		return os.DirFS(filepath.Join(t.TempDir(), dir))
 	}})
-	want := []PluginParts{{
+	want := []PluginHooksAndServers{{
 		Name: "one", Dir: "/one", ID: "one@inline", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
 		Hooks: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"/one/x"}]}]}`),
 	}}
@@ -224,17 +224,17 @@ func TestPlugins(t *testing.T) {
 	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.ArgumentHint != "where" {
 		t.Errorf("command %+v", k)
 	}
-	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.ListedDescription() != "(one) Does it" {
+	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.DescriptionWithSource() != "(one) Does it" {
 		t.Errorf("skill %+v", k)
 	}
 	if c.OutputStyleText("one:s") != "STYLE" {
-		t.Errorf("styles %q", c.OutputStyles())
+		t.Errorf("styles %q", c.OutputStyleNames())
 	}
 	if c.HasPluginInEach("/one", "/two") || !c.HasPluginInEach() {
 		t.Error("a plugin that was not loaded is there")
 	}
 	more := c.AddPlugins(open, "/one", "/two")
-	want = []PluginParts{{Name: "two", Dir: "/two", ID: "two@inline", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
+	want = []PluginHooksAndServers{{Name: "two", Dir: "/two", ID: "two@inline", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}

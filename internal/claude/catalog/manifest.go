@@ -15,10 +15,10 @@ import (
 var manifestSchemaJSON string
 
 // ManifestSchemas returns the schemas "plugin" and "marketplace", and "entry", that of a plugin in the manifest of a marketplace.
-var ManifestSchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(manifestSchemaJSON) })
+var ManifestSchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.MustParseSchemas(manifestSchemaJSON) })
 
-// pluginManifests describe one plugin: its own .claude-plugin/plugin.json and its entry in the manifest of a marketplace. Nil means none.
-type pluginManifests struct{ own, entry plainjson.Object }
+// ownAndMarketplaceManifest describe one plugin: its own .claude-plugin/plugin.json and its entry in the manifest of a marketplace. Nil means none.
+type ownAndMarketplaceManifest struct{ own, entry plainjson.Object }
 
 // parseManifest returns the content of a plugin's manifest, or an error with the end of the message of the real CLI.
 func parseManifest(data []byte, plugin, file string) (plainjson.Object, error) {
@@ -39,14 +39,14 @@ func parseManifest(data []byte, plugin, file string) (plainjson.Object, error) {
 }
 
 // textOf returns the text under a key of the own manifest, or else that of the entry.
-func (m pluginManifests) textOf(key string) string {
+func (m ownAndMarketplaceManifest) textOf(key string) string {
 	own, _ := plainjson.StringValue(m.own.Get(key))
 	entry, _ := plainjson.StringValue(m.entry.Get(key))
 	return cmp.Or(own, entry)
 }
 
 // valuesOf returns the values under a key of both manifests; the elements of a list are values.
-func (m pluginManifests) valuesOf(key string) (values []json.RawMessage) {
+func (m ownAndMarketplaceManifest) valuesOf(key string) (values []json.RawMessage) {
 	for _, manifest := range []plainjson.Object{m.own, m.entry} {
 		if value := manifest.Get(key); plainjson.TypeOf(value) == "array" {
 			values = append(values, plainjson.DecodeIgnoringErrors[[]json.RawMessage](value)...)

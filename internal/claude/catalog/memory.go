@@ -62,13 +62,13 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
-		r.readProjectFiles(dir, "CLAUDE.md")
+		r.readFromDirAndDotClaude(dir, "CLAUDE.md")
 		r.readProjectRules(dir)
 		r.readLocalFile(dir)
 	}
 	if !r.hasReadClaudeFileIn(dirsFromRoot(o.CWD)...) {
 		for _, dir := range dirsFromRoot(o.CWD) {
-			r.readProjectFiles(dir, "AGENTS.md")
+			r.readFromDirAndDotClaude(dir, "AGENTS.md")
 		}
 	}
 	return r.filesRead
@@ -86,11 +86,11 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	if isBelow(o.CWD, file) {
 		for _, dir := range dirsFromRoot(filepath.Dir(file))[len(outer):] {
 			r.accessedFile = ""
-			r.readProjectFiles(dir, "CLAUDE.md")
+			r.readFromDirAndDotClaude(dir, "CLAUDE.md")
 			r.readLocalFile(dir)
 			r.readProjectRules(dir)
 			if !r.hasReadClaudeFileIn(append(outer, dir)...) {
-				r.readProjectFiles(dir, "AGENTS.md")
+				r.readFromDirAndDotClaude(dir, "AGENTS.md")
 			}
 			r.accessedFile = file
 			r.readProjectRules(dir)
@@ -102,8 +102,8 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	return r.filesRead
 }
 
-// readProjectFiles reads the file of a directory and that in .claude. The name is CLAUDE.md or AGENTS.md.
-func (r *instructionFileReader) readProjectFiles(dir, name string) {
+// readFromDirAndDotClaude reads the file of a directory and that in .claude. The name is CLAUDE.md or AGENTS.md.
+func (r *instructionFileReader) readFromDirAndDotClaude(dir, name string) {
 	for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".claude", name)} {
 		if r.options.Project && (r.options.AgentsMD || name != "AGENTS.md") {
 			r.readFileAndImports(InstructionFile{Path: path, Type: "Project", Base: dir, IsAgentsMD: name == "AGENTS.md"}, 0)

@@ -19,9 +19,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. Hooks
+// PluginHooksAndServers holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. Hooks
 // and Servers contain Dir in place of [pluginRootVariable].
-type PluginParts struct {
+type PluginHooksAndServers struct {
 	Name, Dir string
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
 	Hooks     json.RawMessage // an object, keyed by event, as in settings files; nil means none
@@ -34,7 +34,7 @@ const pluginRootVariable = "${CLAUDE_PLUGIN_ROOT}"
 const pluginManifestFile = ".claude-plugin/plugin.json"
 
 // AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the catalog does not use.
-func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
+func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginHooksAndServers {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &loader{catalog: c}
@@ -61,7 +61,7 @@ func (c *Catalog) HasPluginInEach(dirs ...string) bool {
 func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
 // InitialPluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
-func (c *Catalog) InitialPluginParts() []PluginParts { return c.pluginParts }
+func (c *Catalog) InitialPluginParts() []PluginHooksAndServers { return c.pluginParts }
 
 // readPluginOrCollection reads a plugin or a directory of plugins, which the option --plugin-dir names. flagIndex is the
 // position of the option among all --plugin-dir options (observed with 2.1.330).
@@ -134,7 +134,7 @@ func (l *loader) readEnabledPlugins(o Options) {
 			continue
 		}
 		for _, entry := range entries.Plugins {
-			m := pluginManifests{entry: entry}
+			m := ownAndMarketplaceManifest{entry: entry}
 			if source := m.textOf("source"); m.textOf("name") == name && filepath.IsLocal(source) {
 				dir := filepath.Join(known[shop].Dir, source)
 				l.readPlugin(o.Open(dir), dir, id, entry)
@@ -169,7 +169,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) 
 		fail("path-not-found", "Path not found: "+dir)
 		return
 	}
-	m := pluginManifests{entry: entry}
+	m := ownAndMarketplaceManifest{entry: entry}
 	if data, err := fs.ReadFile(tree, pluginManifestFile); err == nil {
 		if m.own, err = parseManifest(data, filepath.Base(dir), filepath.Join(dir, pluginManifestFile)); err != nil {
 			fail("generic-error", "Failed to load plugin: Plugin "+err.Error())
@@ -185,17 +185,17 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) 
 		id = name + "@inline"
 	}
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: name, Path: dir, Source: id, Version: m.textOf("version")})
-	l.plugin = pluginBeingRead{pluginManifests: m, sourceDir: sourceDir{tree, dir, pluginSource}, id: id, namePrefix: name + ":", filesRead: map[string]bool{}}
+	l.plugin = pluginBeingRead{ownAndMarketplaceManifest: m, sourceDir: sourceDir{tree, dir, pluginSource}, id: id, namePrefix: name + ":", filesRead: map[string]bool{}}
 	for _, folder := range customizationFolders {
-		l.readPluginFolder(folder)
+		l.readPluginComponents(folder)
 	}
-	l.parts = append(l.parts, PluginParts{Name: name, Dir: dir, ID: id, Hooks: l.readPluginObjects("hooks", "hooks/hooks.json"), Servers: l.readPluginObjects("mcpServers", ".mcp.json")})
+	l.parts = append(l.parts, PluginHooksAndServers{Name: name, Dir: dir, ID: id, Hooks: l.readPluginObjects("hooks", "hooks/hooks.json"), Servers: l.readPluginObjects("mcpServers", ".mcp.json")})
 	l.plugin = pluginBeingRead{}
 }
 
 // pluginBeingRead is the plugin whose files a loader reads.
 type pluginBeingRead struct {
-	pluginManifests
+	ownAndMarketplaceManifest
 	sourceDir
 
 	id, namePrefix string
@@ -203,13 +203,13 @@ type pluginBeingRead struct {
 	filesRead      map[string]bool // a file that several paths in the manifests contain is read once
 }
 
-// readPluginFolder reads a default folder of a plugin, unless the plugin's own manifest replaces it, and the paths in the manifests.
-func (l *loader) readPluginFolder(folder string) {
+// readPluginComponents reads a default folder of a plugin, unless the plugin's own manifest replaces it, and the paths in the manifests.
+func (l *loader) readPluginComponents(folder string) {
 	p, dir, key := &l.plugin, l.plugin.sourceDir, strings.Replace(folder, "-s", "S", 1) // outputStyles
 	if p.own.Get(key) == nil || folder == "skills" {
 		l.readFolder(dir, folder, folder)
 	} else if fileExists(p.tree, folder) && !strings.Contains(string(p.own.Get(key)), `"./`+folder) {
-		l.report(&l.catalog.pluginWarnings, "folder-shadowed-by-manifest", fmt.Sprintf("Default %s/ folder is ignored because the manifest sets %q", folder, key))
+		l.reportIfFromPluginDir(&l.catalog.pluginWarnings, "folder-shadowed-by-manifest", fmt.Sprintf("Default %s/ folder is ignored because the manifest sets %q", folder, key))
 	}
 	for i, value := range p.valuesOf(key) {
 		p.place = i + 1
@@ -237,15 +237,15 @@ func (l *loader) readPluginFolder(folder string) {
 	p.place = 0
 }
 
-// report adds a problem of the plugin to a list of init, which contains only those of --plugin-dir.
-func (l *loader) report(listInInit *[]protocol.PluginError, kind, message string) {
+// reportIfFromPluginDir adds a problem of the plugin to a list of init, which contains only those of --plugin-dir.
+func (l *loader) reportIfFromPluginDir(listInInit *[]protocol.PluginError, kind, message string) {
 	if strings.HasSuffix(l.plugin.id, "@inline") {
 		*listInInit = append(*listInInit, protocol.PluginError{Plugin: l.plugin.id, Type: kind, Message: message})
 	}
 }
 
 func (l *loader) reportMissingPath(name, component string) {
-	l.report(&l.catalog.pluginErrors, "path-not-found", "Path not found: "+filepath.Join(l.plugin.path, name)+" ("+component+")")
+	l.reportIfFromPluginDir(&l.catalog.pluginErrors, "path-not-found", "Path not found: "+filepath.Join(l.plugin.path, name)+" ("+component+")")
 }
 
 // readCommandsInManifest reads the commands that a manifest defines by name: first those with a file, then those with a text.
@@ -277,7 +277,7 @@ func (l *loader) readCommandsInManifest(commands plainjson.Object) {
 // together; nil means none. Entries of marketplaces add servers only to plugins without a manifest.
 func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 	p, values := l.plugin, []json.RawMessage{json.RawMessage(strconv.Quote(defaultFile))}
-	manifests := p.pluginManifests
+	manifests := p.ownAndMarketplaceManifest
 	if key == "mcpServers" && p.own != nil {
 		manifests.entry = nil
 	}

@@ -48,7 +48,7 @@ func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 			change.Skipped++
 			continue
 		}
-		if err := restoreFile(path, files[path].content); err != nil {
+		if err := writeOrRemoveFile(path, files[path].content); err != nil {
 			return change, fmt.Errorf("restoring a file from its checkpoint: %w", err)
 		}
 	}
@@ -141,7 +141,7 @@ func areContentsEqualOrFilesBothMissing(a, b []byte) bool {
 	return (a == nil) == (b == nil) && bytes.Equal(a, b)
 }
 
-func restoreFile(path string, content []byte) error {
+func writeOrRemoveFile(path string, content []byte) error {
 	if content == nil {
 		return os.Remove(path)
 	}

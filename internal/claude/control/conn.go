@@ -80,7 +80,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 			p.out.lines.failWaitingAndLaterTurnWrites(err)
 		}
 	})()
-	go p.out.lines.writeQueuedLines() // run returns after close, or when its writer fails
+	go p.out.lines.writeLinesUntilClosed() // run returns after close, or when its writer fails
 	p.requestsToHost.allowRequestsToHost()
 	p.requestsOfHost.setAcceptsNew(true)
 	p.openInputWithFirstPrompt(s.PromptForDeferredCall())

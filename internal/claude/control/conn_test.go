@@ -249,7 +249,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 func TestStoredHandshakes(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostMCPServers
-	g.StoreHandshakesForOneUse(map[string]Handshake{
+	g.StoreHandshakesForOneUse(map[string]ServerHandshakeAnswers{
 		"good": {InitializeResult: json.RawMessage(hello), ToolsResult: json.RawMessage(`{"tools":[]}`)},
 		"bare": {InitializeResult: json.RawMessage(hello)},
 	})

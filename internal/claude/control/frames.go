@@ -17,10 +17,10 @@ type ResponseError struct{ Text string }
 
 func (e *ResponseError) Error() string { return e.Text }
 
-// RefusalError is an error response with a code. Model is the model that stays in use; an empty Model is omitted.
-type RefusalError struct{ Code, Text, ModelInUse string }
+// CodedResponseError is an error response with a code. Model is the model that stays in use; an empty Model is omitted.
+type CodedResponseError struct{ Code, Text, ModelInUse string }
 
-func (e *RefusalError) Error() string { return e.Text }
+func (e *CodedResponseError) Error() string { return e.Text }
 
 // InvalidStdinLineError reports a line on stdin that ends the process. It has the message of the real CLI (spec: cli-observed 4).
 type InvalidStdinLineError struct{ Text string }
@@ -65,7 +65,7 @@ type errorBody struct {
 
 func errorResponse(id json.RawMessage, err error) responseFrame {
 	f := errorBody{Subtype: "error", RequestID: id, Error: err.Error()}
-	if refusal, ok := errors.AsType[*RefusalError](err); ok {
+	if refusal, ok := errors.AsType[*CodedResponseError](err); ok {
 		f.Code, f.Model = refusal.Code, refusal.ModelInUse
 	}
 	return responseFrame{"control_response", f}

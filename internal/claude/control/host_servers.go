@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Handshake holds the answers that a host has already received from one of its own servers (the
+// ServerHandshakeAnswers holds the answers that a host has already received from one of its own servers (the
 // SDK's type SDKControlInitializeRequest).
-type Handshake struct {
+type ServerHandshakeAnswers struct {
 	InitializeResult json.RawMessage `json:"initializeResult"`
 	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means that the server is asked
 }
@@ -18,7 +18,7 @@ type Handshake struct {
 // hostMCPServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
 type hostMCPServers struct {
 	mu               sync.Mutex
-	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
+	storedHandshakes map[string]ServerHandshakeAnswers // stored handshakes by server name; each is used once
 	// Until messagesReleased is closed, messages to servers that are not connected must wait; nil means that no message waits.
 	messagesReleased chan struct{}
 	isConnected      func(server string) bool
@@ -26,7 +26,7 @@ type hostMCPServers struct {
 
 // StoreHandshakesForOneUse stores the answers that servers inside the host have already given, by server name. Each answer is
 // used once, in place of a request to the server.
-func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[string]Handshake) {
+func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[string]ServerHandshakeAnswers) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.storedHandshakes = handshakesByServerName

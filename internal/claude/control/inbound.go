@@ -77,7 +77,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		if plainjson.IsFalsy(f.Request) {
 			return invalidStdinLineErrorf("Error: Missing request on control_request")
 		}
-		f.isBehindPrompt = p.hasPromptBeforeItsTurn()
+		f.isBehindPrompt = p.hasUnstartedPrompt()
 		switch subtype := decodeRequest(f).Subtype; {
 		case subtype == "interrupt":
 			p.handleInterruptRequest(f)

@@ -20,8 +20,8 @@ const (
 	finalFlushTimeout                   = time.Second // how long the last lines may take after a signal has ended the run
 )
 
-// lineWriter writes lines in order from a goroutine, so that stdin is read even while the host does not read stdout.
-type lineWriter struct {
+// queuedLineWriter writes lines in order from a goroutine, so that stdin is read even while the host does not read stdout.
+type queuedLineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the goroutine has returned
 
@@ -40,13 +40,13 @@ type queuedLine struct {
 	write func(w io.Writer) error // writes instead of line; nil means that the bytes of line are written
 }
 
-func newUnstartedLineWriter(w io.Writer) *lineWriter {
-	l := &lineWriter{w: w, done: make(chan struct{})}
+func newUnstartedLineWriter(w io.Writer) *queuedLineWriter {
+	l := &queuedLineWriter{w: w, done: make(chan struct{})}
 	l.changed = sync.NewCond(&l.mu)
 	return l
 }
 
-func (l *lineWriter) writeQueuedLines() {
+func (l *queuedLineWriter) writeLinesUntilClosed() {
 	defer close(l.done)
 	for {
 		e, ok := l.waitForNextLine()
@@ -69,7 +69,7 @@ func (l *lineWriter) writeQueuedLines() {
 	}
 }
 
-func (l *lineWriter) waitForNextLine() (queuedLine, bool) {
+func (l *queuedLineWriter) waitForNextLine() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) == 0 && !l.closed && l.writeErr == nil {
@@ -84,13 +84,13 @@ func (l *lineWriter) waitForNextLine() (queuedLine, bool) {
 }
 
 // queueLine queues a line without waiting.
-func (l *lineWriter) queueLine(line []byte) {
+func (l *queuedLineWriter) queueLine(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.appendLine(queuedLine{line: append(line, '\n')})
 }
 
-func (l *lineWriter) appendLine(e queuedLine) {
+func (l *queuedLineWriter) appendLine(e queuedLine) {
 	if l.writeErr != nil {
 		return
 	}
@@ -100,20 +100,20 @@ func (l *lineWriter) appendLine(e queuedLine) {
 }
 
 // Write queues a line that ends with a newline. It waits while too many bytes are queued.
-func (l *lineWriter) Write(line []byte) (int, error) {
-	if err := l.queueTurnLineWhenAllowed(queuedLine{line: append([]byte(nil), line...)}); err != nil {
+func (l *queuedLineWriter) Write(line []byte) (int, error) {
+	if err := l.waitAndQueueTurnLine(queuedLine{line: append([]byte(nil), line...)}); err != nil {
 		return 0, err
 	}
 	return len(line), nil
 }
 
 // WriteGroup queues the function f. No other lines are written between the lines that f writes.
-func (l *lineWriter) WriteGroup(f func(w io.Writer) error) error {
-	return l.queueTurnLineWhenAllowed(queuedLine{write: f})
+func (l *queuedLineWriter) WriteGroup(f func(w io.Writer) error) error {
+	return l.waitAndQueueTurnLine(queuedLine{write: f})
 }
 
-// queueTurnLineWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns may not write.
-func (l *lineWriter) queueTurnLineWhenAllowed(turnLine queuedLine) error {
+// waitAndQueueTurnLine queues a line of a turn. It waits while too many bytes are queued or while turns may not write.
+func (l *queuedLineWriter) waitAndQueueTurnLine(turnLine queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for (l.pendingBytes > maxQueuedStdoutBytesBeforeTurnsWait || l.outputDelayCount > 0) && l.writeErr == nil && l.turnWriteErr == nil {
@@ -128,7 +128,7 @@ func (l *lineWriter) queueTurnLineWhenAllowed(turnLine queuedLine) error {
 
 // delayTurnOutputUntilRelease makes turns wait with their output until release is called. Other lines that are queued in the
 // meantime are written before this output.
-func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
+func (l *queuedLineWriter) delayTurnOutputUntilRelease() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
 }
 
 // failWaitingAndLaterTurnWrites makes every waiting and every later call of Write fail with writeError.
-func (l *lineWriter) failWaitingAndLaterTurnWrites(writeError error) {
+func (l *queuedLineWriter) failWaitingAndLaterTurnWrites(writeError error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turnWriteErr = writeError
@@ -149,7 +149,7 @@ func (l *lineWriter) failWaitingAndLaterTurnWrites(writeError error) {
 
 // flushAndClose waits until everything is written or w fails, and returns the error of w. Once ctx is cancelled, it waits at
 // most [finalFlushTimeout] and then returns nil.
-func (l *lineWriter) flushAndClose(ctx context.Context) error {
+func (l *queuedLineWriter) flushAndClose(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
 	l.changed.Broadcast()
@@ -193,7 +193,7 @@ func readBoundedLine(in *bufio.Reader) ([]byte, error) {
 
 // frameWriter writes frames to stdout. It queues frames, so that its callers never wait for the host to read.
 type frameWriter struct {
-	lines                     *lineWriter
+	lines                     *queuedLineWriter
 	metadata                  FrameMetadata
 	stateEvents               SessionStateEventMode
 	echoesPromptsAndResponses bool // echo prompts that get no separate turn, and the host's responses

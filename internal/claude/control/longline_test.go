@@ -49,7 +49,7 @@ func TestLongLine(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	var out bytes.Buffer
 	l := newUnstartedLineWriter(&out)
-	go l.writeQueuedLines()
+	go l.writeLinesUntilClosed()
 	l.queueLine([]byte("one"))
 	err := l.WriteGroup(func(w io.Writer) error {
 		for range 3 {

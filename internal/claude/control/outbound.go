@@ -17,26 +17,26 @@ import (
 
 // canUseToolRequest is a permission request to the host (spec: cli-contract 6.3).
 type canUseToolRequest struct {
-	Subtype            string                      `json:"subtype"` // "can_use_tool"
-	ToolName           string                      `json:"tool_name"`
-	DisplayName        string                      `json:"display_name"`
-	Input              json.RawMessage             `json:"input"`
-	Description        string                      `json:"description,omitempty"`
-	Suggestions        []protocol.PermissionUpdate `json:"permission_suggestions,omitzero"`
-	BlockedPath        string                      `json:"blocked_path,omitempty"`
-	DecisionReason     string                      `json:"decision_reason,omitempty"`
-	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
-	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
-	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // event of the hook that asks
-	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
-	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
-	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
-	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
-	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
-	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil means omitted
-	ToolUseID          string                      `json:"tool_use_id"`
-	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
-	AgentID            string                      `json:"agent_id,omitempty"` // set for calls of a sub-agent
+	Subtype            string                        `json:"subtype"` // "can_use_tool"
+	ToolName           string                        `json:"tool_name"`
+	DisplayName        string                        `json:"display_name"`
+	Input              json.RawMessage               `json:"input"`
+	Description        string                        `json:"description,omitempty"`
+	Suggestions        []protocol.PermissionUpdate   `json:"permission_suggestions,omitzero"`
+	BlockedPath        string                        `json:"blocked_path,omitempty"`
+	DecisionReason     string                        `json:"decision_reason,omitempty"`
+	DecisionReasonType string                        `json:"decision_reason_type,omitempty"`
+	RuleSource         string                        `json:"decision_reason_rule_source,omitempty"`
+	HookEvent          string                        `json:"decision_reason_hook_event,omitempty"` // event of the hook that asks
+	HookOrigin         string                        `json:"decision_reason_hook_source,omitempty"`
+	HookPlugin         string                        `json:"decision_reason_hook_plugin_id,omitempty"`
+	Approvable         *bool                         `json:"classifier_approvable,omitempty"`
+	SuppressRule       bool                          `json:"suppress_always_allow_rule,omitempty"`
+	Server             *protocol.ServerNameAndSource `json:"mcp_server,omitempty"`
+	ServerAskOnly      *bool                         `json:"server_policy_ask_only,omitempty"` // nil means omitted
+	ToolUseID          string                        `json:"tool_use_id"`
+	RequiresUser       bool                          `json:"requires_user_interaction,omitempty"`
+	AgentID            string                        `json:"agent_id,omitempty"` // set for calls of a sub-agent
 }
 
 // Ask sends a permission request to the host. A response, an error and a lost connection all become an answer. An

@@ -23,7 +23,7 @@ type promptScheduler struct {
 	hostAssistantMessages []protocol.HostAssistantMessage // messages of the host that precede the next prompt in the conversation
 	firstPrompt           *queuedPrompt                   // run before all others; nil means none
 	turn                  runningTurn
-	input                 inputState
+	input                 stdinState
 	initialize            initializeState
 }
 
@@ -33,7 +33,7 @@ type runningTurn struct {
 	count     int                     // turns started so far
 }
 
-type inputState struct {
+type stdinState struct {
 	stdinOpen    bool
 	ended        bool       // no more prompts are accepted
 	linesPending bool       // complete lines are buffered but not handled yet
@@ -273,7 +273,7 @@ func (d *promptScheduler) hasTurnOrWaitingFirstPrompt() bool {
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-func (d *promptScheduler) hasPromptBeforeItsTurn() bool {
+func (d *promptScheduler) hasUnstartedPrompt() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.interrupt == nil && (d.turn.prompt != nil || len(d.queue.waiting) > 0)

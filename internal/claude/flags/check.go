@@ -30,7 +30,7 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) CheckAndNormalize(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		validateAndTrimSessionFlags, refuseFlagsOfOtherPrograms, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, appendSystemPromptFiles,
+		validateAndTrimSessionFlags, refuseUnsimulatedFlags, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, appendSystemPromptFiles,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {
@@ -89,9 +89,9 @@ func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// refuseFlagsOfOtherPrograms refuses flags that need another program or machine. With -p, the error is that of the real CLI; otherwise it
+// refuseUnsimulatedFlags refuses flags that need another program or machine. With -p, the error is that of the real CLI; otherwise it
 // says that the flag is not simulated.
-func refuseFlagsOfOtherPrograms(_ *process.System, f *Flags) error {
+func refuseUnsimulatedFlags(_ *process.System, f *Flags) error {
 	for _, refused := range []struct{ flag, messageWithPrint string }{
 		{"bg", "--bg and --print conflict: drop --print, and give the prompt as an argument: `claude --bg '<task>'`."},
 		{"cloud", "Error: --cloud cannot be combined with --print."},
@@ -166,7 +166,7 @@ func appendPromptFile(s *process.System, f *Flags, promptToExtend *string, file,
 	if err != nil {
 		return err
 	}
-	content, err := plainjson.ReadBounded(path)
+	content, err := plainjson.ReadFileUnlessTooLarge(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return process.Verbatimf("Error: %s not found: %s", promptName, path)
@@ -204,7 +204,7 @@ func loadAndCheckAgentsFlag(s *process.System, f *Flags) error {
 		if err != nil {
 			return err
 		}
-		content, err := plainjson.ReadBounded(path)
+		content, err := plainjson.ReadFileUnlessTooLarge(path)
 		if err != nil {
 			return process.Verbatimf("Error: --agents file not found: %s (a value that is not a JSON object is read as a file path)", path)
 		}
@@ -240,7 +240,7 @@ func AgentsProblems(raw json.RawMessage) []string {
 //go:embed agent.json
 var agentSchemaJSON string
 
-var agentSchema = sync.OnceValue(func() *plainjson.Schema { return plainjson.ParseSchemas(agentSchemaJSON)["agent"] })
+var agentSchema = sync.OnceValue(func() *plainjson.Schema { return plainjson.MustParseSchemas(agentSchemaJSON)["agent"] })
 
 // agentProblems validates the keys of one agent in the order in which the real CLI reports them.
 func agentProblems(name string, agent plainjson.Object) []string {

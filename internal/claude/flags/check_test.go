@@ -100,7 +100,7 @@ func TestAgentsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, _ := fakeSystem(t)
-		f := &Flags{CustomFlags: CustomFlags{Agents: filepath.Join(dir, "a.json")}}
+		f := &Flags{CustomizationFlags: CustomizationFlags{Agents: filepath.Join(dir, "a.json")}}
 		got := ""
 		if err := loadAndCheckAgentsFlag(s, f); err != nil {
 			got = err.Error()

@@ -20,15 +20,15 @@ type Flags struct {
 	Prompt    string
 	HasPrompt bool
 
-	OutputFlags
+	InputOutputFlags
 	SessionFlags
 	ModelFlags
-	PromptFlags
+	SystemPromptFlags
 	ToolFlags
-	EnvironmentFlags
-	CustomFlags
+	ConfigSourceFlags
+	CustomizationFlags
 	DebugFlags
-	HostFlags
+	InitializeFlags
 	ClaudelessFlags
 
 	Given map[string][]string // holds the values of every given flag by its long name without dashes ("allowedTools")
@@ -39,8 +39,8 @@ type Flags struct {
 	lastVariadicWord argv.VariadicWord
 }
 
-// OutputFlags configure the formats of input and output.
-type OutputFlags struct {
+// InputOutputFlags configure the formats of input and output.
+type InputOutputFlags struct {
 	Print                                                                                       bool
 	Interactive                                                                                 bool   // the run has a terminal and no -p; set by Parse's caller
 	OutputFormat                                                                                string // text, json or stream-json; never empty
@@ -74,8 +74,8 @@ type ModelFlags struct {
 	Autocompact                  string // auto, or a number of tokens
 }
 
-// PromptFlags configure the system prompt; [Flags.CheckAndNormalize] adds the texts of the files.
-type PromptFlags struct {
+// SystemPromptFlags configure the system prompt; [Flags.CheckAndNormalize] adds the texts of the files.
+type SystemPromptFlags struct {
 	SystemPrompt, SystemPromptFile, AppendSystemPrompt, AppendPromptFile string
 }
 
@@ -88,8 +88,8 @@ type ToolFlags struct {
 	DangerouslySkipPermissions, AllowDangerouslySkipPermissions bool
 }
 
-// EnvironmentFlags configure the environment of the run.
-type EnvironmentFlags struct {
+// ConfigSourceFlags configure the environment of the run.
+type ConfigSourceFlags struct {
 	MCPConfig                          []string
 	StrictMCPConfig                    bool
 	AddDirs                            []string
@@ -99,8 +99,8 @@ type EnvironmentFlags struct {
 	InitSetup, InitOnly, Maintenance   bool
 }
 
-// CustomFlags configure agents, plugins and other additions of users.
-type CustomFlags struct {
+// CustomizationFlags configure agents, plugins and other additions of users.
+type CustomizationFlags struct {
 	Agent                                            string
 	Agents                                           string // JSON object
 	PluginDirs, PluginDirsNoMCP                      []string
@@ -114,8 +114,8 @@ type DebugFlags struct {
 	DebugToStderr bool
 }
 
-// HostFlags announce properties of the initialize request that the host will send.
-type HostFlags struct {
+// InitializeFlags announce properties of the initialize request that the host will send.
+type InitializeFlags struct {
 	AwaitInitialize, AwaitClaim bool
 	InitializeFields            string
 	ManagedSettingsInInitialize bool
@@ -141,7 +141,7 @@ func (f *Flags) WasGiven(name string) bool {
 // Parse parses a command line of claude; call [Flags.CheckAndNormalize] before a run. Under the name claude, flags of claudeless
 // are unknown, but the corresponding environment variables apply.
 func Parse(s *process.System, words []string) (*Flags, error) {
-	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}
+	f := &Flags{InputOutputFlags: InputOutputFlags{OutputFormat: "text", InputFormat: "text"}}
 	options := claudeOptions(f)
 	mine := claudelessOptions(f)
 	if !s.CalledAsClaude() {
@@ -188,10 +188,10 @@ func setFromEnvironment(s *process.System, f *Flags, own []option) error {
 	return nil
 }
 
-func parserOptions(options []option) []argv.Option {
-	plain := make([]argv.Option, len(options))
+func parserOptions(options []option) []argv.OptionDefinition {
+	plain := make([]argv.OptionDefinition, len(options))
 	for i, o := range options {
-		plain[i] = o.Option
+		plain[i] = o.OptionDefinition
 	}
 	return plain
 }
@@ -246,9 +246,9 @@ func ParseAgentsCommand(words []string) (operands []string, asJSON bool, err err
 	const flags = "--add-dir <directory>; --agent <agent>; --all; --allow-dangerously-skip-permissions; --cwd <path>; --dangerously-skip-permissions; " +
 		"--effort <level>; --json; --mcp-config <config>; --model <model>; --permission-mode <mode>; --plugin-dir <path>; --restricted; " +
 		"--setting-sources <sources>; --settings <file-or-json>; --strict-mcp-config"
-	var options []argv.Option
+	var options []argv.OptionDefinition
 	for flag := range strings.SplitSeq(flags, "; ") {
-		options = append(options, argv.Option{Flags: flag, Set: func(string) error { return nil }})
+		options = append(options, argv.OptionDefinition{Flags: flag, Set: func(string) error { return nil }})
 	}
 	found, err := argv.Parse(options, words)
 	return found.Operands, found.Options["json"] != nil, err

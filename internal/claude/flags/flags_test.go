@@ -70,7 +70,7 @@ func TestEveryFlagInBothForms(t *testing.T) {
 				if !apart.WasGiven(o.Name()) {
 					t.Errorf("%s was not noted as given", o.Name())
 				}
-				if o.Set != nil && cmp.Equal(apart, &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}, ignoreGiven) {
+				if o.Set != nil && cmp.Equal(apart, &Flags{InputOutputFlags: InputOutputFlags{OutputFormat: "text", InputFormat: "text"}}, ignoreGiven) {
 					t.Error("the value went nowhere")
 				}
 			})
@@ -119,7 +119,7 @@ func TestSDKCommandLines(t *testing.T) {
 	}{
 		"python, plain query": {
 			args: []string{"--output-format", "stream-json", "--verbose", "--system-prompt", "", "--input-format", "stream-json"},
-			want: Flags{OutputFlags: OutputFlags{Verbose: true}},
+			want: Flags{InputOutputFlags: InputOutputFlags{Verbose: true}},
 		},
 		"python, everything": {
 			args: []string{
@@ -132,13 +132,13 @@ func TestSDKCommandLines(t *testing.T) {
 				"--effort", "high", "--json-schema", `{"type":"object"}`, "--input-format", "stream-json",
 			},
 			want: Flags{
-				OutputFlags:      OutputFlags{Verbose: true, IncludePartialMessages: true, IncludeHookEvents: true, JSONSchema: `{"type":"object"}`},
-				PromptFlags:      PromptFlags{AppendSystemPrompt: "A"},
-				ToolFlags:        ToolFlags{AllowedTools: []string{"Read", "Bash(git log:*)"}, DisallowedTools: []string{"Write"}, PermissionPromptTool: "stdio", PermissionMode: "acceptEdits"},
-				ModelFlags:       ModelFlags{MaxTurns: 3, MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, MaxThinkingTokens: new(100), ThinkingDisplay: "omitted", Effort: "high"},
-				SessionFlags:     SessionFlags{Continue: true, Resume: "abc", ForkSession: true, ResumeSessionAt: "M", SessionMirror: true},
-				EnvironmentFlags: EnvironmentFlags{Settings: []string{`{"a":1}`}, AddDirs: []string{"/a", "/b"}, MCPConfig: []string{`{"mcpServers":{}}`}, StrictMCPConfig: true, SettingSources: []string{"user", "project"}},
-				CustomFlags:      CustomFlags{PluginDirs: []string{"/p", "/q"}},
+				InputOutputFlags:   InputOutputFlags{Verbose: true, IncludePartialMessages: true, IncludeHookEvents: true, JSONSchema: `{"type":"object"}`},
+				SystemPromptFlags:  SystemPromptFlags{AppendSystemPrompt: "A"},
+				ToolFlags:          ToolFlags{AllowedTools: []string{"Read", "Bash(git log:*)"}, DisallowedTools: []string{"Write"}, PermissionPromptTool: "stdio", PermissionMode: "acceptEdits"},
+				ModelFlags:         ModelFlags{MaxTurns: 3, MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, MaxThinkingTokens: new(100), ThinkingDisplay: "omitted", Effort: "high"},
+				SessionFlags:       SessionFlags{Continue: true, Resume: "abc", ForkSession: true, ResumeSessionAt: "M", SessionMirror: true},
+				ConfigSourceFlags:  ConfigSourceFlags{Settings: []string{`{"a":1}`}, AddDirs: []string{"/a", "/b"}, MCPConfig: []string{`{"mcpServers":{}}`}, StrictMCPConfig: true, SettingSources: []string{"user", "project"}},
+				CustomizationFlags: CustomizationFlags{PluginDirs: []string{"/p", "/q"}},
 			},
 		},
 		"typescript": {
@@ -151,14 +151,14 @@ func TestSDKCommandLines(t *testing.T) {
 				"--no-session-persistence", "--session-id=0F0E0D0C-0000-4000-8000-000000000000", "--settings", "s.json",
 			},
 			want: Flags{
-				OutputFlags:      OutputFlags{Verbose: true},
-				ToolFlags:        ToolFlags{AllowedTools: []string{"a", "b", "Skill(x)"}, DisallowedTools: []string{"c"}, PermissionPromptTool: "stdio", PermissionMode: "default", AllowDangerouslySkipPermissions: true, PermissionPrompts: "host"},
-				ModelFlags:       ModelFlags{MaxTurns: 2, MaxBudgetUSD: 1, Model: "m", Thinking: "disabled", Effort: "max"},
-				EnvironmentFlags: EnvironmentFlags{AddDirs: []string{"/a"}, MCPConfig: []string{`{"mcpServers":{}}`}, ProjectConfigRoot: "/r", ManagedSettings: "{}", Settings: []string{"s.json"}},
-				CustomFlags:      CustomFlags{PluginDirsNoMCP: []string{"/p"}, Agent: "x"},
-				DebugFlags:       DebugFlags{Debug: true, DebugFile: "/tmp/d"},
-				HostFlags:        HostFlags{AwaitInitialize: true, InitializeFields: "a,b", ManagedSettingsInInitialize: true, AwaitClaim: true},
-				SessionFlags:     SessionFlags{NoSessionPersistence: true, SessionID: "0F0E0D0C-0000-4000-8000-000000000000"},
+				InputOutputFlags:   InputOutputFlags{Verbose: true},
+				ToolFlags:          ToolFlags{AllowedTools: []string{"a", "b", "Skill(x)"}, DisallowedTools: []string{"c"}, PermissionPromptTool: "stdio", PermissionMode: "default", AllowDangerouslySkipPermissions: true, PermissionPrompts: "host"},
+				ModelFlags:         ModelFlags{MaxTurns: 2, MaxBudgetUSD: 1, Model: "m", Thinking: "disabled", Effort: "max"},
+				ConfigSourceFlags:  ConfigSourceFlags{AddDirs: []string{"/a"}, MCPConfig: []string{`{"mcpServers":{}}`}, ProjectConfigRoot: "/r", ManagedSettings: "{}", Settings: []string{"s.json"}},
+				CustomizationFlags: CustomizationFlags{PluginDirsNoMCP: []string{"/p"}, Agent: "x"},
+				DebugFlags:         DebugFlags{Debug: true, DebugFile: "/tmp/d"},
+				InitializeFlags:    InitializeFlags{AwaitInitialize: true, InitializeFields: "a,b", ManagedSettingsInInitialize: true, AwaitClaim: true},
+				SessionFlags:       SessionFlags{NoSessionPersistence: true, SessionID: "0F0E0D0C-0000-4000-8000-000000000000"},
 			},
 		},
 	}
@@ -253,8 +253,8 @@ func TestOwnFlagsFromTheEnvironment(t *testing.T) {
 	}
 	want := &Flags{
 		Prompt: "hi", HasPrompt: true,
-		OutputFlags:     OutputFlags{Print: true, OutputFormat: "text", InputFormat: "text"},
-		ClaudelessFlags: ClaudelessFlags{Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true},
+		InputOutputFlags: InputOutputFlags{Print: true, OutputFormat: "text", InputFormat: "text"},
+		ClaudelessFlags:  ClaudelessFlags{Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true},
 	}
 	if diff := cmp.Diff(want, f, ignoreGiven); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

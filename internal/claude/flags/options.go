@@ -13,7 +13,7 @@ import (
 
 // option is one flag of claude. If Set is nil, the flag is accepted and ignored.
 type option struct {
-	argv.Option
+	argv.OptionDefinition
 	help    string   // "" means not in --help
 	env     string   // environment variable of a claudeless flag
 	choices []string // choices shown in --help and validated by Set
@@ -23,19 +23,19 @@ type option struct {
 // newOption creates a flag that --help shows. hiddenOption creates a flag that only programs use, and newClaudelessOnlyOption
 // one that the real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
-	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
+	return option{OptionDefinition: argv.OptionDefinition{Flags: flags, Set: set}, help: help}
 }
 
 func choiceOption(flags, help string, set func(string) error, choices ...string) option {
-	return option{Option: argv.Option{Flags: flags, Set: set, Choices: choices}, help: help}
+	return option{OptionDefinition: argv.OptionDefinition{Flags: flags, Set: set, Choices: choices}, help: help}
 }
 
 func hiddenOption(flags string, set func(string) error) option {
-	return option{Option: argv.Option{Flags: flags, Set: set, Hidden: true}}
+	return option{OptionDefinition: argv.OptionDefinition{Flags: flags, Set: set, Hidden: true}}
 }
 
 func newClaudelessOnlyOption(flagSyntax, environmentVariable, help string, setValue func(string) error) option {
-	return option{Option: argv.Option{Flags: flagSyntax, Set: setValue}, help: help, env: environmentVariable}
+	return option{OptionDefinition: argv.OptionDefinition{Flags: flagSyntax, Set: setValue}, help: help, env: environmentVariable}
 }
 
 // HelpLine is one line of --help: the spellings of a flag and its description.
@@ -92,7 +92,7 @@ func outputOptions(f *Flags) []option {
 		hiddenOption("-d2e, --debug-to-stderr", setterToTrue(&f.DebugToStderr)),
 		newOption("--ax-screen-reader", "Write output for screen readers", nil),
 		newOption("--brief", "Ask for shorter answers", nil),
-		{Option: argv.Option{Flags: "--prompt-suggestions [value]", Choices: []string{"true", "false", "1", "0", "yes", "no", "on", "off"}}, help: "Suggest the next prompt", note: `preset: "true"`},
+		{OptionDefinition: argv.OptionDefinition{Flags: "--prompt-suggestions [value]", Choices: []string{"true", "false", "1", "0", "yes", "no", "on", "off"}}, help: "Suggest the next prompt", note: `preset: "true"`},
 	}
 }
 
@@ -134,7 +134,7 @@ func modelOptions(f *Flags) []option {
 			return integerSetter(f.MaxThinkingTokens)(value)
 		}),
 		hiddenOption("--task-budget <tokens>", positiveIntegerSetter("--task-budget", &f.TaskBudget)),
-		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: textSetter(&f.Thinking)}},
+		{OptionDefinition: argv.OptionDefinition{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: textSetter(&f.Thinking)}},
 		hiddenOption("--thinking-display <display>", textSetter(&f.ThinkingDisplay)),
 		newOption("--system-prompt <prompt>", "System prompt to use instead of the default", textSetter(&f.SystemPrompt)),
 		hiddenOption("--system-prompt-file <file>", textSetter(&f.SystemPromptFile)),
@@ -151,8 +151,8 @@ func toolOptions(f *Flags) []option {
 		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, toolListAppender(&f.AllowedTools)),
 		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", toolListAppender(&f.DisallowedTools)),
 		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, toolListAppender(&f.Tools)),
-		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: permissionModeSetter(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
-		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: textSetter(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or no one", note: `default: "host"`},
+		{OptionDefinition: argv.OptionDefinition{Flags: "--permission-mode <mode>", Set: permissionModeSetter(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
+		{OptionDefinition: argv.OptionDefinition{Flags: "--permission-prompts <target>", Set: textSetter(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or no one", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", textSetter(&f.PermissionPromptTool)),
 		newOption("--dangerously-skip-permissions", "Allow every tool call", setterToTrue(&f.DangerouslySkipPermissions)),
 		newOption("--allow-dangerously-skip-permissions", "Let the session switch to bypassPermissions mode later", setterToTrue(&f.AllowDangerouslySkipPermissions)),

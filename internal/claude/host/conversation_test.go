@@ -422,13 +422,13 @@ func (f *fakeSession) ConnectMCPServers(ctx context.Context, in InitializeOption
 	_, _ = f.servers.SetServers(ctx, "sdk", desired) // an error of a server is visible in its status
 }
 
-func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.ServerChange, error) {
+func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.SetServersResult, error) {
 	if f.servers == nil {
-		return mcp.ServerChange{}, errors.New("no servers")
+		return mcp.SetServersResult{}, errors.New("no servers")
 	}
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &names); err != nil {
-		return mcp.ServerChange{}, err
+		return mcp.SetServersResult{}, err
 	}
 	var desired []mcp.ServerConfig
 	for name := range names {

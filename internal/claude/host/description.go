@@ -92,12 +92,12 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	env := plan.Profile.Environment()
 	d := InitializeAnswer{
 		Commands: []Command{}, Agents: []Agent{},
-		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyles(),
+		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyleNames(),
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackSendingMode{Kind: env.FeedbackCommandDelivery()},
 		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL,
-		Capabilities: plan.Profile.HostCapabilities(),
+		Capabilities: plan.Profile.CapabilitiesToldToHost(),
 	}
 	d.FastModeState, d.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if env.UsesAPIKeyDespiteSubscriptionToken() {
@@ -119,7 +119,7 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 // describeCommandNamed describes a custom or built-in command; the list is empty if there is no such command.
 func (h *hostedSession) describeCommandNamed(name string) []Command {
 	if c, ok := h.session.Plan().Catalog.Command(name); ok {
-		listed := Command{Name: c.DisplayName(), Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
+		listed := Command{Name: c.DisplayName(), Description: c.DescriptionWithSource(), ArgumentHint: c.ArgumentHint}
 		if c.Title != "" && listed.Name != c.Title {
 			listed.Aliases = []string{c.Title}
 		}

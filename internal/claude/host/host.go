@@ -32,7 +32,7 @@ type ControlServer struct {
 }
 
 // Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
-func Open(plan launch.Plan, sys *process.System, signals *process.SignalWatcher) (*ControlServer, error) {
+func Open(plan launch.Plan, sys *process.System, signals *process.SignalHandler) (*ControlServer, error) {
 	marks := &frameMetadata{plan: plan}
 	peer := control.New(controlOptions(plan, sys, marks))
 	s, err := session.Open(plan, peer)
@@ -85,7 +85,7 @@ func (h *ControlServer) Serve(ctx context.Context) error {
 	}
 	err := h.conn.Serve(ctx, h.driver)
 	if err == nil {
-		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResults(h.session))
+		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResultsAtSessionEnd(h.session))
 	}
 	h.session.WaitUntilServersSettled()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
@@ -184,7 +184,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 type promptPlayer struct {
 	*session.Session
 	conn    *control.Conn
-	signals *process.SignalWatcher
+	signals *process.SignalHandler
 }
 
 // PromptForDeferredCall returns the prompt that continues a tool call which an earlier process deferred.

@@ -86,20 +86,20 @@ func validateInitialize(sent controlRequest, decoded *InitializeOptions) error {
 // readServerHandshakes reads the handshakes that a request contains for the servers in serverNames. usableByServer has the usable
 // handshakes. outcomeByServer has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
 // request contains no handshakes or serverNames is empty.
-func readServerHandshakes(in controlRequest, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.Handshake) {
+func readServerHandshakes(in controlRequest, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.ServerHandshakeAnswers) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(serverNames) == 0 {
 		return nil, nil
 	}
 	var entries map[string]json.RawMessage
 	whole := json.Unmarshal(raw, &entries) == nil
-	outcomeByServer, usableByServer = map[string]string{}, map[string]control.Handshake{}
+	outcomeByServer, usableByServer = map[string]string{}, map[string]control.ServerHandshakeAnswers{}
 	for _, name := range serverNames {
 		entry, sent := entries[name]
 		if whole && !sent {
 			continue
 		}
-		one := plainjson.DecodeIgnoringErrors[control.Handshake](entry)
+		one := plainjson.DecodeIgnoringErrors[control.ServerHandshakeAnswers](entry)
 		hello := plainjson.DecodeIgnoringErrors[struct {
 			Version *string `json:"protocolVersion"`
 		}](one.InitializeResult)
@@ -130,7 +130,7 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	} else if err := h.applyFirstOnlyOptions(in); err != nil {
 		return InitializeAnswer{}, err
 	}
-	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
+	h.session.ApplyHostOptions(session.ChangeableHostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	if !in.RepeatedOrLate {
 		frames = session.RunStartHooks(ctx, h.session)
 	}

@@ -39,7 +39,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 			"Fix the URL in its MCP config (or set the environment variable it uses) and try again."}
 	}
 	redirect, _ := plainjson.StringValue(in.keys["redirectUri"])
-	refusal := &control.RefusalError{}
+	refusal := &control.CodedResponseError{}
 	if string(in.keys["redirectUriOnly"]) == "true" {
 		refusal.Code = "mcp_redirect_uri_unusable"
 		if refusal.Text = "redirectUriOnly is set and the request names no redirectUri."; redirect == "" {

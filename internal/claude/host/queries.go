@@ -52,7 +52,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "get_status":
 		return answerWithKey{"sections", sessionStatusSections(h.session)}, true
 	case "reload_output_styles":
-		return answerWithKey{"available_output_styles", h.session.Plan().Catalog.OutputStyles()}, true
+		return answerWithKey{"available_output_styles", h.session.Plan().Catalog.OutputStyleNames()}, true
 	}
 	return nil, false
 }
@@ -221,7 +221,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 		rows = append(rows, statusRow{"API key", plan.APIKeySource})
 	}
 	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().Model())}}
-	if url := anthropicBaseURL(plan.Environ); url != "" {
+	if url := customAnthropicBaseURL(plan.Environ); url != "" {
 		rows = append(rows, statusRow{"Anthropic base URL", url})
 		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},
 			statusRow{"Organization policy", "not fetched with a custom ANTHROPIC_BASE_URL"})
@@ -229,7 +229,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 	return []statusSection{{"Session", rows}, {"Environment", append(environment, statusRow{"Auto mode server", "Disabled"})}}
 }
 
-func anthropicBaseURL(environ []string) string {
+func customAnthropicBaseURL(environ []string) string {
 	url := ""
 	for _, pair := range environ {
 		if value, ok := strings.CutPrefix(pair, "ANTHROPIC_BASE_URL="); ok {

@@ -38,7 +38,7 @@ type sessionControls interface {
 	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
 	// SetServers replaces the servers that the host may change with those of an mcpServers object.
-	SetServers(ctx context.Context, servers json.RawMessage) (mcp.ServerChange, error)
+	SetServers(ctx context.Context, servers json.RawMessage) (mcp.SetServersResult, error)
 }
 
 type sessionModelAndTitle interface {
@@ -162,7 +162,7 @@ func (r controlRequest) typeError(key, want string) error {
 }
 
 func unsupportedError(subtype string) error {
-	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
+	return &control.CodedResponseError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
 func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {

@@ -18,21 +18,21 @@ import (
 
 // serverStatus is one server as mcp_status shows it (spec: cli-contract 4.3).
 type serverStatus struct {
-	Name       string          `json:"name"`
-	Status     string          `json:"status"`
-	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
-	Error      string          `json:"error,omitempty"`
-	ErrorCode  string          `json:"error_code,omitempty"`
-	Config     *serverConfig   `json:"config,omitempty"` // nil means the server is inside the host
-	Transport  string          `json:"transport,omitempty"`
-	URLHost    string          `json:"urlHost,omitempty"` // absent for servers in --mcp-config
-	Scope      string          `json:"scope"`
-	Source     string          `json:"source"`
-	Tools      []serverTool    `json:"tools,omitzero"`
+	Name       string                `json:"name"`
+	Status     string                `json:"status"`
+	ServerInfo *mcp.ServerInfo       `json:"serverInfo,omitempty"`
+	Error      string                `json:"error,omitempty"`
+	ErrorCode  string                `json:"error_code,omitempty"`
+	Config     *reportedServerConfig `json:"config,omitempty"` // nil means the server is inside the host
+	Transport  string                `json:"transport,omitempty"`
+	URLHost    string                `json:"urlHost,omitempty"` // absent for servers in --mcp-config
+	Scope      string                `json:"scope"`
+	Source     string                `json:"source"`
+	Tools      []serverTool          `json:"tools,omitzero"`
 }
 
-// serverConfig is the configuration of a server as the host sees it. Like the real CLI, it omits environment variables.
-type serverConfig struct {
+// reportedServerConfig is the configuration of a server as the host sees it. Like the real CLI, it omits environment variables.
+type reportedServerConfig struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitzero"` // nil for a process whose configuration lacks args
@@ -87,7 +87,7 @@ func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) se
 	}
 	switch {
 	case kind != "sdk":
-		out.Config = &serverConfig{
+		out.Config = &reportedServerConfig{
 			Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL, Headers: st.Config.Headers,
 			OAuth: serverOAuth{ClientID: st.Config.OAuth.ClientID, CallbackPort: st.Config.OAuth.CallbackPort},
 		}

@@ -40,8 +40,8 @@ func (h *hostedSession) currentSettings() *settings.Settings {
 	return cmp.Or(h.reloaded, &h.session.Plan().Settings.Settings)
 }
 
-// reloadSettings reads all settings again. The caller holds h.mu.
-func (h *hostedSession) reloadSettings() error {
+// rereadSettings reads all settings again. The caller holds h.mu.
+func (h *hostedSession) rereadSettings() error {
 	o := h.session.Plan().Settings.Options
 	o.HostSettings = h.hostSettings
 	loaded, err := settings.Load(o)
@@ -61,7 +61,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 	}
 	h.mu.Lock()
 	h.hostSettings = settings.MergeTopLevelKeys(h.hostSettings, in)
-	err := h.reloadSettings()
+	err := h.rereadSettings()
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // for example because the file of --settings no longer exists
@@ -83,7 +83,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 		h.session.Policy().ReplaceDirectories(launch.SourceReportedForDirectoriesFromSettings, h.session.Plan().AbsolutePathsOfExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.session.Hooks().Replace(hook.Source{Name: string(settings.SourceFlag), Raw: hooksSettingOfSource(now, settings.SourceFlag)})
+		h.session.Hooks().ReplaceSource(hook.Source{Name: string(settings.SourceFlag), Raw: hooksSettingOfSource(now, settings.SourceFlag)})
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (h *hostedSession) WriteOutputStyleAndEffort(source string, valuesByName ma
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.reloadSettings()
+	return h.rereadSettings()
 }
 
 func withDefaultEffortOfModel(file plainjson.Object, model, level string) (plainjson.Object, error) {
@@ -326,7 +326,7 @@ func handleSetPermissionMode(_ context.Context, r *requestServer, in controlRequ
 	before := r.session.Policy().Mode()
 	if err := r.session.Policy().SetMode(mode); err != nil {
 		if refused, ok := errors.AsType[*permission.ModeError](err); ok {
-			err = &control.RefusalError{Code: refused.Code, Text: err.Error()}
+			err = &control.CodedResponseError{Code: refused.Code, Text: err.Error()}
 		}
 		return control.Answer{}, err
 	}
@@ -344,10 +344,10 @@ func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (con
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
 		var ok bool
 		if name, ok = plainjson.StringValue(raw); !ok {
-			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), ModelInUse: r.identity.Model()}
+			return control.Answer{}, &control.CodedResponseError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), ModelInUse: r.identity.Model()}
 		}
 		if code, text := modelNameError(name); code != "" {
-			return control.Answer{}, &control.RefusalError{Code: code, Text: text, ModelInUse: r.identity.Model()}
+			return control.Answer{}, &control.CodedResponseError{Code: code, Text: text, ModelInUse: r.identity.Model()}
 		}
 	}
 	before := r.identity.Model()

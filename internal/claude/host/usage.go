@@ -60,24 +60,24 @@ type usageSquare struct {
 
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
-	Agents           []contextPart      `json:"agents"`
-	APIUsage         *slash.ReplyUsage  `json:"apiUsage"`                       // nil means that no request got a reply
-	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
-	CompactSource    string             `json:"autocompactSource"`
-	Categories       []usageCategory    `json:"categories"`
-	Grid             [][]usageSquare    `json:"gridRows"`
-	CompactEnabled   bool               `json:"isAutoCompactEnabled"`
-	MaxTokens        int                `json:"maxTokens"`
-	MCPInstructions  []contextPart      `json:"mcpInstructions"`
-	MCPTools         []contextPart      `json:"mcpTools"`
-	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
-	Breakdown        json.RawMessage    `json:"messageBreakdown"`
-	Model            string             `json:"model"`
-	Percentage       int                `json:"percentage"`
-	RawMaxTokens     int                `json:"rawMaxTokens"`
-	Skills           *skillUsage        `json:"skills,omitempty"` // nil means that the model has no tools
-	Commands         *commandUsage      `json:"slashCommands,omitempty"`
-	TotalTokens      int                `json:"totalTokens"`
+	Agents           []contextPart           `json:"agents"`
+	APIUsage         *slash.ReplyUsage       `json:"apiUsage"`                       // nil means that no request got a reply
+	CompactThreshold int                     `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
+	CompactSource    string                  `json:"autocompactSource"`
+	Categories       []usageCategory         `json:"categories"`
+	Grid             [][]usageSquare         `json:"gridRows"`
+	CompactEnabled   bool                    `json:"isAutoCompactEnabled"`
+	MaxTokens        int                     `json:"maxTokens"`
+	MCPInstructions  []contextPart           `json:"mcpInstructions"`
+	MCPTools         []contextPart           `json:"mcpTools"`
+	MemoryFiles      []slash.MemoryFile      `json:"memoryFiles"`
+	Breakdown        json.RawMessage         `json:"messageBreakdown"`
+	Model            string                  `json:"model"`
+	Percentage       int                     `json:"percentage"`
+	RawMaxTokens     int                     `json:"rawMaxTokens"`
+	Skills           *skillUsage             `json:"skills,omitempty"` // nil means that the model has no tools
+	Commands         *contextUsageOfCommands `json:"slashCommands,omitempty"`
+	TotalTokens      int                     `json:"totalTokens"`
 }
 
 // contextPart is a server, a tool, an agent or a skill in get_context_usage. Each kind has its own set of keys.
@@ -98,7 +98,7 @@ type skillUsage struct {
 	Total    int           `json:"totalSkills"`
 }
 
-type commandUsage struct {
+type contextUsageOfCommands struct {
 	Included int `json:"includedCommands"`
 	Tokens   int `json:"tokens"`
 	Total    int `json:"totalCommands"`
@@ -134,7 +134,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 		out.MCPInstructions = append(out.MCPInstructions, contextPart{Server: i.Name, Tokens: i.Tokens})
 	}
 	if n := len(c.Skills); n > 0 {
-		out.Skills, out.Commands = &skillUsage{Included: n, Total: n}, &commandUsage{n, claudecode.CommandListTokens, n}
+		out.Skills, out.Commands = &skillUsage{Included: n, Total: n}, &contextUsageOfCommands{n, claudecode.CommandListTokens, n}
 		for _, k := range c.Skills {
 			out.Skills.Tokens += k.Tokens
 			out.Skills.Skills = append(out.Skills.Skills, contextPart{Name: k.Name, Path: k.Path, Source: k.Source, Tokens: k.Tokens})

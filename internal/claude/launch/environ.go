@@ -18,17 +18,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// resolveIdentity returns the identity of the run. planWithScenario must already contain the
+// resolveRunIdentity returns the identity of the run. planWithScenario must already contain the
 // scenario, and sys must contain the environment variables of the settings.
-func resolveIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
+func resolveRunIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (RunIdentity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	env.RequestsFastMode = slices.ContainsFunc(planWithScenario.Settings.Layers, func(l settings.Layer) bool {
 		var keys struct{ FastMode bool }
 		return l.Source == settings.SourceFlag && json.Unmarshal(l.Raw, &keys) == nil && keys.FastMode
 	})
-	id := planWithScenario.Identity
+	id := planWithScenario.RunIdentity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileForExactVersion(id.Version).WithEnvironment(env).WithFastMode(planWithScenario.Settings.AvailableModels)
+	id.Profile = claudecode.ProfileForExactVersion(id.Version).WithEnvironment(env).WithFastModeAllowedModels(planWithScenario.Settings.AvailableModels)
 	id.Entrypoint = entrypoint(sys, f)
 	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatValueForOlderRustTool
 	id.APIKeySource = "none"
@@ -140,8 +140,8 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	}
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation, Environ: environ, CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: mcpToolTimeout(sys, p.Scenario),
-		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
-		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
+		Credentials: mcp.CredentialStorage{Path: p.credentialsPath(), Time: sys.Now},
+		Batch:       mcp.ConnectionLimits{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }
 
@@ -203,7 +203,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m.IsExplicit = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
 	m.Name = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel)
 	if m.Name == "" && m.Aliases.Default == "" {
-		m.Name = p.Profile.Environment().DefaultModelOverride()
+		m.Name = p.Profile.Environment().SubscriptionDefaultModel()
 	}
 	if !f.Interactive && !f.InitOnly {
 		m.Notice = m.Aliases.noticeAboutModel(m.Name, p.Clock.Now())

@@ -10,20 +10,20 @@ import (
 func TestFindCheckout(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string
-		want  gitCheckout
+		want  gitCheckoutInfo
 	}{
-		"no repository": {map[string]string{}, gitCheckout{}},
-		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, gitCheckout{isRepository: true, branch: "topic/one"}},
-		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, gitCheckout{isRepository: true, branch: "HEAD"}},
+		"no repository": {map[string]string{}, gitCheckoutInfo{}},
+		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, gitCheckoutInfo{isRepository: true, branch: "topic/one"}},
+		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, gitCheckoutInfo{isRepository: true, branch: "HEAD"}},
 		"worktree": {
 			map[string]string{".git": "gitdir: main/.git/worktrees/w\n", "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n"},
-			gitCheckout{isRepository: true, isLinkedWorktree: true, branch: "w"},
+			gitCheckoutInfo{isRepository: true, isLinkedWorktree: true, branch: "w"},
 		},
 		"submodule": {
 			map[string]string{".git": "gitdir: main/.git/modules/m\n", "main/.git/modules/m/HEAD": "ref: refs/heads/m\n"},
-			gitCheckout{isRepository: true, branch: "m"},
+			gitCheckoutInfo{isRepository: true, branch: "m"},
 		},
-		"broken": {map[string]string{".git": "what is this\n"}, gitCheckout{}},
+		"broken": {map[string]string{".git": "what is this\n"}, gitCheckoutInfo{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,15 +26,15 @@ import (
 // Plan contains all decisions made before the run starts. It does not change; the session holds the changing state.
 type Plan struct {
 	Directories
-	Identity
-	OutputStreams
+	RunIdentity
+	OutputWriters
 	Environ []string // environment of the programs that are started
 	Clock   *clock.Source
 
 	Scenario      Scenario
 	Settings      Settings
 	Catalog       *catalog.Catalog
-	Customization Customization
+	Customization CustomizationSettings
 	Servers       Servers
 	Model         Model
 	Prompt        SystemPromptAndSchema
@@ -72,17 +72,17 @@ type Directories struct {
 	Started    time.Time
 }
 
-// OutputStreams are the outputs of a run other than its events.
-type OutputStreams struct {
+// OutputWriters are the outputs of a run other than its events.
+type OutputWriters struct {
 	Stdout   io.Writer // stdout, for faults that corrupt it
 	Stderr   io.Writer // output for warnings
 	Progress io.Writer // displays a temporary line about what the run is waiting for; nil means none
 }
 
-func (s OutputStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
+func (s OutputWriters) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
-// Identity identifies the run: ids, version and entry point.
-type Identity struct {
+// RunIdentity identifies the run: ids, version and entry point.
+type RunIdentity struct {
 	Version      string             // version of claude
 	Profile      claudecode.Profile // behaviour of the claude version in Version
 	Entrypoint   string
@@ -106,8 +106,8 @@ type Settings struct {
 	Options settings.Options
 }
 
-// Customization specifies which of the user's customizations apply.
-type Customization struct {
+// CustomizationSettings specifies which of the user's customizations apply.
+type CustomizationSettings struct {
 	Agent                      string // agent that the session runs as; empty means none
 	UnknownAgent               string // name of --agent that only a host can define; empty means none
 	Title                      string // --name

@@ -51,7 +51,7 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	}
 	line.IgnoredSettings = append(line.IgnoredSettings, unknownMatcherTools(p.Settings.Hooks)...)
 	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
-	for _, name := range journalVariableNames() {
+	for _, name := range journaledVariableNames() {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value
 		}
@@ -68,7 +68,7 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	return line
 }
 
-func journalVariableNames() []string {
+func journaledVariableNames() []string {
 	return []string{
 		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
 		"CLAUDE_CODE_MAX_RETRIES", "CLAUDELESS_SCENARIO", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_COMPAT", "HOME", "PWD",
@@ -112,30 +112,30 @@ func platformShellAndGitFacts(sys *process.System, p *Plan) transcript.Machine {
 	return m
 }
 
-// gitCheckout is what transcripts record about the session's git repository.
-type gitCheckout struct {
+// gitCheckoutInfo is what transcripts record about the session's git repository.
+type gitCheckoutInfo struct {
 	isRepository, isLinkedWorktree bool
 	branch                         string // "HEAD" if no branch is checked out
 }
 
 // findCheckout looks for a repository around dir without running git.
-func findCheckout(dir string) gitCheckout {
+func findCheckout(dir string) gitCheckoutInfo {
 	top := gitworktree.NearestDirectoryWithDotGit(dir)
 	git := filepath.Join(top, ".git")
 	info, err := os.Stat(git)
 	if top == "" || err != nil {
-		return gitCheckout{}
+		return gitCheckoutInfo{}
 	}
 	return readCheckout(git, info.IsDir())
 }
 
-func readCheckout(gitPath string, isDir bool) gitCheckout {
-	c := gitCheckout{isRepository: true}
+func readCheckout(gitPath string, isDir bool) gitCheckoutInfo {
+	c := gitCheckoutInfo{isRepository: true}
 	if !isDir {
 		pointer, err := os.ReadFile(gitPath)
 		target, ok := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: ")
 		if err != nil || !ok {
-			return gitCheckout{}
+			return gitCheckoutInfo{}
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(gitPath), target)
@@ -145,7 +145,7 @@ func readCheckout(gitPath string, isDir bool) gitCheckout {
 	}
 	head, err := os.ReadFile(filepath.Join(gitPath, "HEAD"))
 	if err != nil {
-		return gitCheckout{}
+		return gitCheckoutInfo{}
 	}
 	c.branch = "HEAD"
 	if branch, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/"); ok {

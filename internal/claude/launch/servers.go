@@ -41,7 +41,7 @@ func (r *planResolver) resolveServers() error {
 		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, Scopes: r.serverScopes(),
 		DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
 	})
-	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+	if broken, ok := errors.AsType[*mcp.ConfigFlagError](err); ok {
 		return process.Verbatimf("Error: %v", broken)
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *planResolver) resolveServers() error {
 }
 
 // serverScopes returns the scopes whose servers a run starts.
-func (r *planResolver) serverScopes() []mcp.Scope {
+func (r *planResolver) serverScopes() []mcp.ScopeServers {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (r *planResolver) serverScopes() []mcp.Scope {
 	if err != nil {
 		r.plan.warn("MCP servers of user and local scope are ignored: " + err.Error())
 	}
-	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.IsSourceEnabled(s.Source) })
+	return slices.DeleteFunc(all, func(s mcp.ScopeServers) bool { return !r.plan.Settings.IsSourceEnabled(s.Source) })
 }
 
 func (s *Servers) moveSDKServersFromConfigsToInHost() {
@@ -164,7 +164,7 @@ func (r *planResolver) addMCPServersOfPluginsToPlan() {
 }
 
 // PluginServers returns the servers of a plugin with prefixed names. Invalid entries are ignored.
-func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
+func (p *Plan) PluginServers(parts catalog.PluginHooksAndServers) []mcp.ServerConfig {
 	if parts.Servers == nil {
 		return nil
 	}

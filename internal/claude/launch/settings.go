@@ -82,7 +82,7 @@ func (r *planResolver) readSettingsAndApplyEnvironment() error {
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
 	r.resolveHomeAndTempDirs()
-	if r.plan.Identity, err = resolveIdentity(r.sys, r.flags, r.plan); err != nil {
+	if r.plan.RunIdentity, err = resolveRunIdentity(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
 	r.plan.Environ = environOfStartedPrograms(r.sys, r.plan)
@@ -93,10 +93,10 @@ func (r *planResolver) readSettingsAndApplyEnvironment() error {
 	return nil
 }
 
-// ConfigError is a .claude.json that cannot be read as JSON.
-type ConfigError struct{ Path, backup, reason string }
+// ClaudeJSONError is a .claude.json that cannot be read as JSON.
+type ClaudeJSONError struct{ Path, backup, reason string }
 
-func (e *ConfigError) Error() string {
+func (e *ClaudeJSONError) Error() string {
 	text := fmt.Sprintf("The configuration file %s is not valid JSON: %s.", e.Path, e.reason)
 	if e.backup != "" {
 		text += " It has been kept as " + e.backup + "."
@@ -117,7 +117,7 @@ func (r *planResolver) rejectAndBackUpInvalidConfig() error {
 	if broken == nil {
 		return nil
 	}
-	bad := &ConfigError{Path: path, reason: broken.Error()}
+	bad := &ClaudeJSONError{Path: path, reason: broken.Error()}
 	dir := filepath.Join(r.plan.State, "backups")
 	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", filepath.Base(path), r.plan.Clock.Now().UnixMilli()))
 	if os.MkdirAll(dir, 0o700) == nil && os.WriteFile(backup, raw, 0o600) == nil {
@@ -152,7 +152,7 @@ func (r *planResolver) resolveDirectoriesAndProcess() error {
 	}
 	r.plan.CWD, r.plan.Start = cmp.Or(r.flags.WorktreeDir, cwd), cwd
 	r.plan.UID, r.plan.PID, r.plan.Started = r.sys.UID, r.sys.PID, r.sys.Now()
-	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.ProgressTerminal()
+	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.ProgressTerminalOrNil()
 	if exe, err := r.sys.Executable(); err == nil {
 		r.plan.Executable = exe
 	}

@@ -117,7 +117,7 @@ func JSONVerbose(w io.Writer, events Events) error {
 			return err
 		}
 		ev, is := eventAsShownInOutput(ev)
-		_, isDenial := ev.(*protocol.PermissionDenied)
+		_, isDenial := ev.(*protocol.PermissionDeniedEvent)
 		if s, ok := ev.(*protocol.System); !is || isDenial || ok && strings.HasPrefix(s.Subtype, "hook_") {
 			continue
 		}

@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 func TestStreamJSONLeavesTracesOut(t *testing.T) {
 	var out strings.Builder
 	text := &protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "<a>\u2028ü&"}}}
-	if err := output.StreamJSON(&out, stream(&protocol.RuleMatched{Rule: "x"}, status("a"), text)); err != nil {
+	if err := output.StreamJSON(&out, stream(&protocol.RuleMatchOutcome{Rule: "x"}, status("a"), text)); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"}
@@ -94,7 +94,7 @@ func TestJSONIsTheLastResultAlone(t *testing.T) {
 
 func TestJSONVerboseIsOneArray(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatched{}, &protocol.System{Subtype: "hook_started"}, status("b"))); err != nil {
+	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatchOutcome{}, &protocol.System{Subtype: "hook_started"}, status("b"))); err != nil {
 		t.Fatal(err)
 	}
 	want := `[{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"},{"type":"system","subtype":"status","status":"b","session_id":"S","uuid":"U"}]` + "\n"

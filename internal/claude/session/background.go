@@ -203,7 +203,7 @@ func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) 
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
 	t.worktreeAgents.gitLock.Lock()
-	w, err := git.Add(ctx, gitworktree.Options{Top: top, Name: "agent-" + id})
+	w, err := git.CreateOrReuse(ctx, gitworktree.Options{Top: top, Name: "agent-" + id})
 	t.worktreeAgents.gitLock.Unlock()
 	if err != nil {
 		return "", err

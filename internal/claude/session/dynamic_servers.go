@@ -107,21 +107,21 @@ func alreadyCancelledContext(parent context.Context) context.Context {
 }
 
 // replaceHostServers replaces all servers that the host has added or that run inside it. object is an mcpServers object.
-func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
+func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.SetServersResult, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {
-		return mcp.ServerChange{}, err
+		return mcp.SetServersResult{}, err
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: v.plan.Client.CWD, Environ: v.plan.Client.Environ})
 	if err != nil {
-		return mcp.ServerChange{}, err
+		return mcp.SetServersResult{}, err
 	}
 	bySource := map[string][]mcp.ServerConfig{}
 	for _, server := range config.Servers {
 		server.LacksArgs = server.Type == "stdio" && server.Args == nil
 		bySource[server.Source] = append(bySource[server.Source], server)
 	}
-	all := mcp.ServerChange{Errors: map[string]string{}}
+	all := mcp.SetServersResult{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // servers inside the host are reachable only after the host has received its response

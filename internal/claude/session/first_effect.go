@@ -13,20 +13,20 @@ import (
 // FirstVisibleEffectOfCall returns the effect that a call shows while the model's message still streams: the call starts or is
 // refused (observed with 2.1.330). The zero value means no effect before the message ends. Calls of agents have no early effect,
 // and neither have valid calls that write a file, because they read the file first.
-func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
+func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) simulator.CallStartOrRefusal {
 	if t.policy.cannedResults.HasResult(call) {
-		return simulator.CallFirstEffect{}
+		return simulator.CallStartOrRefusal{}
 	}
 	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
 	refused := t.invalidOrUnavailableCallRefusal(ctx, call)
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
-		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, ToolIsMissing: missing}
+		return simulator.CallStartOrRefusal{Point: simulator.StreamPointBeforeBlockStop, ToolIsMissing: missing}
 	case call.Name == "Edit", call.Name == "Write", call.Name == "NotebookEdit":
-		return simulator.CallFirstEffect{}
+		return simulator.CallStartOrRefusal{}
 	case refused != nil:
-		return simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop}
+		return simulator.CallStartOrRefusal{Point: simulator.StreamPointAfterBlockStop}
 	}
 	first := layer.FirstVisibleEffect(t.policy.Policy, t.hooks, t.prompter, call)
 	switch {
@@ -39,15 +39,15 @@ func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.To
 	if first.Point == simulator.StreamPointAfterMessage && len(t.breakpointGates.scenarioThenDebuggerGates()) == 0 {
 		switch {
 		case agent.IsAgentOrTask(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
-			first = simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop, Starts: true}
+			first = simulator.CallStartOrRefusal{Point: simulator.StreamPointAfterBlockStop, Starts: true}
 		case call.Name == "Skill":
-			first = simulator.CallFirstEffect{Point: simulator.StreamPointTwoEventsAfterBlockStop, Starts: true}
+			first = simulator.CallStartOrRefusal{Point: simulator.StreamPointTwoEventsAfterBlockStop, Starts: true}
 		case call.Name == "ToolSearch":
-			first = simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: true}
+			first = simulator.CallStartOrRefusal{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: true}
 		}
 	}
 	if first.Starts && call.Agent != nil {
-		return simulator.CallFirstEffect{}
+		return simulator.CallStartOrRefusal{}
 	}
 	return first
 }

@@ -75,7 +75,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	return h
 }
 
-func pluginHooks(parts catalog.PluginParts) hook.Source {
+func pluginHooks(parts catalog.PluginHooksAndServers) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
@@ -84,7 +84,7 @@ func (h *sessionHooks) replaceSource(s hook.Source) {
 	if h.hooksDisabled {
 		return
 	}
-	for _, w := range h.Replace(s) {
+	for _, w := range h.ReplaceSource(s) {
 		h.records.WarnUnlessRunAsClaude(w.Text)
 	}
 }
@@ -106,7 +106,7 @@ func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (fee
 func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.Outcome {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
-	return h.Run(ctx, hook.Input{Base: base, Event: in})
+	return h.Run(ctx, hook.EventInput{Base: base, Event: in})
 }
 
 // answerElicitation answers a server's question to the user. Elicitation hooks may answer first. Otherwise the scenario or the host
@@ -116,7 +116,7 @@ func (h *sessionHooks) answerElicitation(ctx context.Context, q mcp.ElicitReques
 	if byHook := answerOfElicitationHooks(h.outcome(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {
 		return byHook
 	}
-	answer := user.askUser(ctx, q)
+	answer := user.answerFromScenarioOrHost(ctx, q)
 	answered := protocol.ElicitationResultHook{Server: q.Server, Mode: q.Mode, ID: q.ID, Action: cmp.Or(answer.Action, "cancel"), Content: answer.Content}
 	return answerOfElicitationHooks(h.outcome(ctx, answered), answer)
 }

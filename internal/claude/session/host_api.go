@@ -96,7 +96,7 @@ func (s *Session) WaitUntilServersSettled() { <-s.servers.lateServers.settled }
 func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
 	sim, release := s.conversation.lockSimulatorForQuery()
 	defer release()
-	return sim.HasBackgroundWork(), sim.BackgroundWorkWillCauseTurn()
+	return sim.HasBackgroundWorkOrNotice(), sim.BackgroundWorkWillCauseTurn()
 }
 
 // AsyncHookFrameAdded signals that an asynchronous hook has an event for [Session.RemainingFrames].
@@ -160,14 +160,14 @@ func DefineAgentsBeforeFirstTurn(s *Session, agents json.RawMessage) error {
 	return s.rebuildSimulator(plan.Prompt)
 }
 
-// HostOptions are options that a host may set at any time.
-type HostOptions struct {
+// ChangeableHostOptions are options that a host may set at any time.
+type ChangeableHostOptions struct {
 	AgentTexts bool     // true shows what agents say while a turn waits for them; false means unchanged
 	Skills     []string // skills that the model may load; nil means unchanged
 }
 
 // ApplyHostOptions applies the options to the running session.
-func (s *Session) ApplyHostOptions(o HostOptions) {
+func (s *Session) ApplyHostOptions(o ChangeableHostOptions) {
 	if o.AgentTexts {
 		s.background.showAgentText.Store(true)
 	}
@@ -203,7 +203,7 @@ func (s *Session) ConnectHostAndPluginServers(ctx context.Context, names []strin
 }
 
 // SetServers replaces all servers that the host has added or that run inside it with those of an mcpServers object.
-func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
+func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.SetServersResult, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
 
@@ -213,29 +213,29 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 // Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {
 	s.state.SetTitle(title)
-	s.conversation.queueChangeUntilTurnBoundary(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitle(title)) })
+	s.conversation.queueUntilNextTurnBoundary(func() { s.records.warnIfTranscriptNotSaved(s.records.transcript.SetTitle(title)) })
 }
 
 // SetTitleOfHost sets the title that the initialize request contains. Unlike [Session.Rename], it does not name the agent.
 func SetTitleOfHost(s *Session, title string) {
 	s.state.SetTitle(title)
-	s.conversation.queueChangeUntilTurnBoundary(func() { s.records.warnTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
+	s.conversation.queueUntilNextTurnBoundary(func() { s.records.warnIfTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
 }
 
 // RecordInTranscriptBetweenTurns adds events to the transcript when the next turn begins or ends.
 func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
-	s.conversation.queueChangeUntilTurnBoundary(func() {
+	s.conversation.queueUntilNextTurnBoundary(func() {
 		for _, ev := range events {
-			s.records.warnTranscriptNotSaved(s.records.transcript.Record(ev))
+			s.records.warnIfTranscriptNotSaved(s.records.transcript.Record(ev))
 		}
 	})
 }
 
-// RecordBeforeNextEvent adds ev to the transcript when a turn records its next event; ev precedes this event.
-func RecordBeforeNextEvent(s *Session, ev protocol.Event) {
+// DeferRecordUntilNextEvent adds ev to the transcript when a turn records its next event; ev precedes this event.
+func DeferRecordUntilNextEvent(s *Session, ev protocol.Event) {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()
-	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnTranscriptNotSaved(s.records.transcript.Record(ev)) })
+	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnIfTranscriptNotSaved(s.records.transcript.Record(ev)) })
 }
 
 // RecordQueueChange records in the transcript that the prompt queue of the terminal has changed. text is
@@ -246,7 +246,7 @@ func RecordQueueChange(s *Session, operation, text string) {
 		line.Content = &text
 	}
 	raw, _ := protocol.Marshal(line) // strings can be encoded
-	RecordBeforeNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
+	DeferRecordUntilNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
 // WriteDelayedTranscriptChanges writes the changes to the transcript that were waiting for the end of a turn; see
@@ -284,8 +284,8 @@ func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.HasNoBackups() {
 		exitCommandPromptID = "" // with checkpoints, the real CLI does not record the command
 	}
-	s.conversation.queueChangeUntilTurnBoundary(func() {
-		s.records.warnTranscriptNotSaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID))
+	s.conversation.queueUntilNextTurnBoundary(func() {
+		s.records.warnIfTranscriptNotSaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID))
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // toolInventory decides which tools the session has: the built-in and server tools that no flag or rule removes.
 type toolInventory struct {
 	plan              launch.Tools
-	customization     launch.Customization
+	customization     launch.CustomizationSettings
 	profile           claudecode.Profile
 	denied            []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
 	promptTool        string
@@ -178,8 +178,8 @@ type builtinToolListingOptions struct {
 
 func toolsListedByDefault() []string { return claudecode.InitToolNames(claudecode.InitListsToolAlways) }
 
-// toolsListedOnRequest are listed only if --tools or --allowedTools names them.
-func toolsListedOnRequest() []string {
+// toolsListedIfFlagsNameThem are listed only if --tools or --allowedTools names them.
+func toolsListedIfFlagsNameThem() []string {
 	return append(claudecode.InitToolNames(claudecode.InitListsToolIfFlagNamesIt), taskTools()...)
 }
 
@@ -247,7 +247,7 @@ func builtinToolsInInitOrder(o builtinToolListingOptions) []string {
 }
 
 func requestedToolsThatExist(o builtinToolListingOptions) []string {
-	known := append(toolsListedByDefault(), toolsListedOnRequest()...)
+	known := append(toolsListedByDefault(), toolsListedIfFlagsNameThem()...)
 	if o.HostAnswers {
 		known = append(known, toolsThatAskUser()...)
 	}
@@ -275,7 +275,7 @@ func optionalToolsNamedByAllowRules(o builtinToolListingOptions) []string {
 			list = append(list, taskToolsOrTodoWrite(o)...)
 		case isGlobOrGrep(name): // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
-		case slices.Contains(toolsListedOnRequest(), name):
+		case slices.Contains(toolsListedIfFlagsNameThem(), name):
 			list = append(list, name)
 		}
 	}
@@ -307,15 +307,15 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	return append(append([]string{}, builtin...), names...)
 }
 
-// fileAccess decides which files the built-in tools may access. If the session does not have the tool Read, the other
+// fileAccessPolicy decides which files the built-in tools may access. If the session does not have the tool Read, the other
 // tools can change only files that were read earlier.
-type fileAccess struct {
+type fileAccessPolicy struct {
 	*permissionPolicy
 	tools *toolInventory
 }
 
 // IsChangeableUnread reports whether the model can change a file without reading it first, and may read it without asking.
-func (a fileAccess) IsChangeableUnread(path string, agent *protocol.AgentRef) bool {
+func (a fileAccessPolicy) IsChangeableUnread(path string, agent *protocol.AgentRef) bool {
 	model := claudecode.ResolveModel(a.tools.state.Model())
 	if agent != nil {
 		model = agent.Model

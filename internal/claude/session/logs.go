@@ -21,11 +21,11 @@ import (
 // records an event, emits the new transcript lines, and then yields the event. So all lines of a turn precede its result.
 type stdoutTranscriptMirror struct {
 	mu                    sync.Mutex
-	filesWithPendingLines []*mirroredFile // files in the order of their first line
+	filesWithPendingLines []*unemittedTranscriptLines // files in the order of their first line
 }
 
-// mirroredFile holds the lines of one transcript file that have not been emitted yet.
-type mirroredFile struct {
+// unemittedTranscriptLines holds the lines of one transcript file that have not been emitted yet.
+type unemittedTranscriptLines struct {
 	path    string
 	entries []json.RawMessage
 }
@@ -38,7 +38,7 @@ func (m *stdoutTranscriptMirror) addPendingLine(path string, line []byte) {
 		m.filesWithPendingLines[n-1].entries = append(m.filesWithPendingLines[n-1].entries, entry)
 		return
 	}
-	m.filesWithPendingLines = append(m.filesWithPendingLines, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
+	m.filesWithPendingLines = append(m.filesWithPendingLines, &unemittedTranscriptLines{path: path, entries: []json.RawMessage{entry}})
 }
 
 // takeFrames returns the frames of all lines added since its last call. A nil mirror returns nil.
@@ -120,13 +120,13 @@ func (l *debugLog) logEvent(ev protocol.Event) {
 		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())
 	case *protocol.Init:
 		l.printf("turn begins: model %s, mode %s, %d tools", ev.Model, ev.PermissionMode, len(ev.Tools))
-	case *protocol.RuleMatched:
+	case *protocol.RuleMatchOutcome:
 		l.printf("answered by %s %s:%d", cmp.Or(ev.Rule, "no rule"), ev.File, ev.Line)
 	case *protocol.ToolExecuted:
 		l.printf("%s %s took %s, error %t", ev.Use.Name, ev.Use.ID, ev.Duration, ev.Result.IsError)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		l.printf("request failed with %d, attempt %d: %s", ev.Status, ev.Attempt, ev.Message)
-	case *protocol.Warning:
+	case *protocol.StderrWarning:
 		l.printf("warning: %s", ev.Text)
 	case *protocol.System:
 		l.printf("system/%s", ev.Subtype)

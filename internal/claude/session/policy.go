@@ -88,7 +88,7 @@ func projectMemoryDirs(plan launch.Plan, transcriptsDir string) []string {
 }
 
 func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {
-	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.ShapeResult}
+	o := executor.CannedOptions{Tools: map[string]executor.CannedToolSettings{}, Shape: builtin.ShapeResult}
 	te := scenario.ToolExecution
 	if te == nil {
 		return o
@@ -97,7 +97,7 @@ func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {
 		o.Mode = executor.ModeMock
 	}
 	for name, tool := range te.Tools {
-		o.Tools[name] = executor.CannedTool{Result: tool.Result, Error: tool.Error, AutoApprove: tool.AutoApprove}
+		o.Tools[name] = executor.CannedToolSettings{Result: tool.Result, Error: tool.Error, AutoApprove: tool.AutoApprove}
 	}
 	return o
 }
@@ -134,18 +134,18 @@ func (p *permissionPolicy) selectPermissionPrompter(host Host) permission.Prompt
 		return nil
 	case "stdio":
 		if host == nil {
-			return closedHost{}
+			return absentHost{}
 		}
 		return host
 	}
 	return permissionPromptTool{servers: p.servers, name: p.settings.PromptTool}
 }
 
-// closedHost takes the place of a host if the prompt is not read from stdin.
-type closedHost struct{}
+// absentHost takes the place of a host if the prompt is not read from stdin.
+type absentHost struct{}
 
 // Ask fails as if the host had closed stdin.
-func (closedHost) Ask(context.Context, protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (absentHost) Ask(context.Context, protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Stream closed"}, nil
 }
 

@@ -41,7 +41,7 @@ type recorder struct {
 	environ     []string // environment whose values are redacted in warnings
 	noHints     bool
 	transcript  *transcript.Transcript
-	scenario    *scenarioProgress
+	scenario    *playedScenario
 	mirror      *stdoutTranscriptMirror // nil means no --session-mirror
 	journal     *journal.Journal        // nil means no --capture
 	journalFile io.Closer               // closed with the journal
@@ -73,7 +73,7 @@ func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSour
 		return nil, err // the error for a missing conversation keeps its type, because it is reported as a result
 	}
 	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
-	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
+	r.scenario = &playedScenario{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
 	state := r.transcript.ScenarioState()
 	if state != nil {
 		if err := r.scenario.Restore(state); err != nil {
@@ -110,11 +110,11 @@ func (r *recorder) openJournalAndDebugLog(plan launch.Plan) error {
 
 func (r *recorder) recordOutsideTranscript(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.Warning:
+	case *protocol.StderrWarning:
 		r.WarnOnStderr(ev.Text)
 	case *protocol.VerbatimOutput:
 		fmt.Fprint(r.stderr, ev.Stderr)
-	case *protocol.RuleMatched:
+	case *protocol.RuleMatchOutcome:
 		if ev.Rule == "" {
 			r.explainUnmatchedPrompt(ev)
 		}
@@ -160,7 +160,7 @@ func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 
 // explainUnmatchedPrompt explains why no rule answers a prompt. The explanation is written to the journal. It is also written
 // to stderr if the prompt gets an empty reply, except when the program runs under the name claude.
-func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
+func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatchOutcome) {
 	tell := ev.Prompt != r.scenario.injectedPrompt && r.scenario.scenario.Unmatched != "error" && !r.noHints
 	if !tell && r.journal == nil {
 		return
@@ -243,10 +243,10 @@ func (r *recorder) ID() string { return r.transcript.ID() }
 
 // SetTitle sets the title for the command /rename.
 func (r *recorder) SetTitle(title string) {
-	r.warnTranscriptNotSaved(r.transcript.SetTitleWithFile(title))
+	r.warnIfTranscriptNotSaved(r.transcript.SetTitleAndWriteTitleFile(title))
 }
 
-func (r *recorder) warnTranscriptNotSaved(err error) {
+func (r *recorder) warnIfTranscriptNotSaved(err error) {
 	if err != nil {
 		r.WarnOnStderr("the session is not saved: " + err.Error())
 	}
@@ -320,8 +320,8 @@ func (r *recorder) redactSecrets(text string) string {
 	return redact.New(redact.Options{Environ: r.environ}).String(text)
 }
 
-// scenarioProgress is the scenario that this process plays, with the facts that are compared with the scenario's expectations.
-type scenarioProgress struct {
+// playedScenario is the scenario that this process plays, with the facts that are compared with the scenario's expectations.
+type playedScenario struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
 	clock          *clock.Source
@@ -331,10 +331,10 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote; explainUnmatchedPrompt does not warn about it
 }
 
-func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
+func (p *playedScenario) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
 // addToExpectationSummary adds lines to the summary that expectations are checked against, even if no journal is written.
-func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
+func (p *playedScenario) addToExpectationSummary(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
 	}
@@ -345,7 +345,7 @@ func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 }
 
 // takeNewMisses returns the unexpected results since its last call.
-func (p *scenarioProgress) takeNewMisses() []scenarios.ExpectationResult {
+func (p *playedScenario) takeNewMisses() []scenarios.ExpectationResult {
 	all := p.UnmetResults()
 	fresh := all[min(p.missesReported, len(all)):]
 	p.missesReported = len(all)
@@ -422,5 +422,5 @@ func (e *telemetryExport) stopAndSendRemaining() (acceptedCountsByName map[strin
 		<-e.stopped
 		e.recorder.Close(e.ctx)
 	})
-	return e.recorder.AcceptedCountsByItemName(), e.recorder.Err()
+	return e.recorder.AcceptedCountsByItemName(), e.recorder.LastError()
 }

@@ -20,12 +20,12 @@ type scriptedModelOptions struct {
 	Fault   string             // the name of a fault that lasts for the whole run; empty means none
 	Stdout  io.Writer          // the output of the run; faults can corrupt it
 	Gates   string             // the directory of the gates, at which steps wait until another process releases them; empty means none
-	Names   modelNameResolver
+	Names   modelNameOverrider
 	Records journalAndWarningWriter
 }
 
-// modelNameResolver maps model names to those that the environment sets for them.
-type modelNameResolver interface{ ModelNameAfterOverrides(name string) string }
+// modelNameOverrider maps model names to those that the environment sets for them.
+type modelNameOverrider interface{ ModelNameAfterOverrides(name string) string }
 
 // journalAndWarningWriter receives the journal lines of a run, such as findings, and its warnings.
 type journalAndWarningWriter interface {
@@ -79,7 +79,7 @@ func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scen
 
 // reportReplyProblems records an endless rule, a failed expression and each missing value of a reply in the journal.
 func (p *scriptedModel) reportReplyProblems(ctx context.Context, reply scenarios.Reply, err error) {
-	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
+	if broken, ok := errors.AsType[*scenarios.RuleEvaluationError](err); ok && ctx.Err() == nil {
 		p.options.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.IsEndless {

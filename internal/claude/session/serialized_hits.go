@@ -9,16 +9,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// limitedBreakpointSerializer runs the calls of a tool one after another if a breakpoint stops only a limited number of them. If
+// callSerializerForHitLimits runs the calls of a tool one after another if a breakpoint stops only a limited number of them. If
 // they ran in parallel, it would be left to chance which calls the breakpoint stops.
-type limitedBreakpointSerializer struct {
+type callSerializerForHitLimits struct {
 	executor.Executor
 	breakpoints *debug.ScriptedGate
 }
 
 // Tools returns the tools. If a breakpoint counts the calls of a tool, the tool is reported as not read-only, so that
 // its calls run in sequence.
-func (c limitedBreakpointSerializer) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (c callSerializerForHitLimits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {

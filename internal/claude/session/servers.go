@@ -105,7 +105,7 @@ func (v *sessionMCPServers) startAndWaitUntilSettled(ctx context.Context) error 
 		v.journalAndWarnUnstartedServers()
 		return v.checkRequiredServersStarted()
 	}
-	if err := mcpcmd.StartManager(ctx, v.manager, v.progress); err != nil {
+	if err := mcpcmd.StartManagerShowingProgress(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
 	v.journalAndWarnUnstartedServers()
@@ -191,13 +191,13 @@ func (v *sessionMCPServers) failedServersAndServersToLogInTo() (list []transcrip
 }
 
 // instructions returns the instructions of the connected servers, by name, each below a heading with the name of its server.
-func (v *sessionMCPServers) instructions() (list []transcript.Listing) {
+func (v *sessionMCPServers) instructions() (list []transcript.ListedItem) {
 	for _, st := range v.statuses() {
 		if st.Instructions != "" && st.Status == "connected" {
-			list = append(list, transcript.Listing{Name: st.Name, Text: "## " + st.Name + "\n" + st.Instructions})
+			list = append(list, transcript.ListedItem{Name: st.Name, Text: "## " + st.Name + "\n" + st.Instructions})
 		}
 	}
-	slices.SortFunc(list, func(a, b transcript.Listing) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b transcript.ListedItem) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -207,8 +207,8 @@ func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 		return nil
 	}
 	return executor.Composite{
-		executor.Hide(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
+		executor.RemoveTools(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
+		executor.RemoveTools(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
 	}
 }
 
@@ -278,9 +278,9 @@ type serverRequestAnswerer struct {
 	host     Host   // nil means no host
 }
 
-// askUser answers a server's question from the scenario, or else from the host. If neither answers, it cancels the question,
+// answerFromScenarioOrHost answers a server's question from the scenario, or else from the host. If neither answers, it cancels the question,
 // like the real CLI in print mode.
-func (a serverRequestAnswerer) askUser(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (a serverRequestAnswerer) answerFromScenarioOrHost(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:

@@ -216,8 +216,8 @@ func (c *conversation) lockSimulatorForQuery() (sim *simulator.Simulator, releas
 	return c.simulator, c.mu.Unlock
 }
 
-// queueChangeUntilTurnBoundary delays a change of the transcript until a turn begins or ends, or the session is closed.
-func (c *conversation) queueChangeUntilTurnBoundary(change func()) {
+// queueUntilNextTurnBoundary delays a change of the transcript until a turn begins or ends, or the session is closed.
+func (c *conversation) queueUntilNextTurnBoundary(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changesAtTurnEnd = append(c.changesAtTurnEnd, change)
@@ -238,7 +238,7 @@ func (c *conversation) runTranscriptChanges(changes *[]func()) {
 	}
 }
 
-// queueFlushingTranscript is a transcript that, before it records an event, applies the changes queued by [RecordBeforeNextEvent].
+// queueFlushingTranscript is a transcript that, before it records an event, applies the changes queued by [DeferRecordUntilNextEvent].
 type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
@@ -318,7 +318,7 @@ func turnsOfWakeups(ctx context.Context, s *Session) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for {
 			job, ok := task.NextWakeup(s.background.tasks)
-			if !ok || s.plan.Clock.WaitUntil(ctx, job.At) != nil {
+			if !ok || s.plan.Clock.WaitOrJumpTo(ctx, job.At) != nil {
 				return
 			}
 			s.background.tasks.RemoveJobs(func(j task.Job) bool { return j.ID == job.ID })
@@ -336,7 +336,7 @@ func turnsOfWakeups(ctx context.Context, s *Session) Events {
 }
 
 // delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does if no more prompts
-// can arrive. Delayed results precede the next result that is not delayed; see also [DelayedResults].
+// can arrive. Delayed results precede the next result that is not delayed; see also [DelayedResultsAtSessionEnd].
 func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	host := s.servers.requestAnswerer.host
 	return func(yield func(protocol.Event, error) bool) {
@@ -360,8 +360,10 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	}
 }
 
-// DelayedResults yields the results that are still delayed when a session ends, with the total usage.
-func DelayedResults(s *Session) Events { return s.recordAndYieldEvents(unrecordedDelayedResults(s)) }
+// DelayedResultsAtSessionEnd yields the results that are still delayed when a session ends, with the total usage.
+func DelayedResultsAtSessionEnd(s *Session) Events {
+	return s.recordAndYieldEvents(unrecordedDelayedResults(s))
+}
 
 func unrecordedDelayedResults(s *Session) Events {
 	return func(yield func(protocol.Event, error) bool) {
@@ -413,7 +415,7 @@ func (s *Session) Close(ctx context.Context) {
 	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}
 	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
 	s.records.transcript.SetCosts(total)
-	s.records.warnTranscriptNotSaved(s.records.transcript.Close())
+	s.records.warnIfTranscriptNotSaved(s.records.transcript.Close())
 	s.tools.breakpointGates.closeGatesAndWarnFailedConditions(s.records)
 	s.records.stopTelemetryAndCloseLogs()
 }

@@ -184,18 +184,18 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	if slices.Contains(listed, "Agent") {
 		isDenied := func(a catalog.Agent) bool { text, _ := s.tools.policy.DenyRuleForAgentType(a.Name); return text != "" }
 		for _, a := range slices.DeleteFunc(s.plan.Catalog.Agents(), isDenied) {
-			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsTextOfAgent(a) + ")", BuiltIn: a.Source == "built-in"})
+			now.Agents = append(now.Agents, transcript.ListedItem{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsTextOfAgent(a) + ")", BuiltIn: a.Source == "built-in"})
 		}
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
 			if k.IsListedForModel() && s.tools.skills.isAllowed(k.Name) {
-				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: k.LineInModelContext()})
+				now.Skills = append(now.Skills, transcript.ListedItem{Name: k.Name, Text: k.LineInModelContext()})
 			}
 		}
 		for _, b := range s.plan.Profile.BuiltInSkillsListedForModel() {
 			if s.tools.skills.isAllowed(b.Name) {
-				now.Skills = append(now.Skills, transcript.Listing{Name: b.Name, Text: "- " + b.Name, BuiltIn: true})
+				now.Skills = append(now.Skills, transcript.ListedItem{Name: b.Name, Text: "- " + b.Name, BuiltIn: true})
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func (s *sessionContext) GitStatus(agentID string) string {
 	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""
 	}
-	return gitworktree.Git{Environ: s.tools.options.Environ}.StatusText(s.tools.servers.callContext, cmp.Or(s.AgentWorktree(agentID), s.plan.CWD))
+	return gitworktree.Git{Environ: s.tools.options.Environ}.DescribeRepository(s.tools.servers.callContext, cmp.Or(s.AgentWorktree(agentID), s.plan.CWD))
 }
 
 func (s *sessionContext) additionalDirs() []string {
@@ -308,13 +308,13 @@ func (s *sessionContext) RecordFilesBeforePrompt(promptUUID string) {
 	s.records.recordFileCheckpoints(&protocol.PromptAccepted{UUID: promptUUID})
 }
 
-func (s *sessionContext) CurrentModel(agentID string) transcript.ModelContext {
+func (s *sessionContext) CurrentModel(agentID string) transcript.CurrentModel {
 	requester, name := s.requestingAgentAndModel(agentID)
 	effort := s.state.ForAgent(name).Snapshot().Effort
 	if effort != "" {
 		effort = cmp.Or(requester.Effort, effort)
 	}
-	return transcript.ModelContext{Name: claudecode.ModelDisplayName(claudecode.ResolveModel(s.state.Model())), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
+	return transcript.CurrentModel{Name: claudecode.ModelDisplayName(claudecode.ResolveModel(s.state.Model())), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
 // RequestContext returns the parts of requests to the model other than messages.
@@ -323,7 +323,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	offered, facts := s.builtinToolsOfferedTo(requester), claudecode.FactsOfModel(name)
 	thinking := s.state.Snapshot().Thinking
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesDefaultURL(), PromptCache: s.plan.Profile.Environment().PromptCacheTTL(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.ReplacesDefaultWithEmpty(), Remaining: s.remainingLimits(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesDefaultURL(), PromptCache: s.plan.Profile.Environment().PromptCacheTTL(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.ReplacesDefaultWithEmpty(), Remaining: s.remainingLimits(name), Source: s.modelRequestSource(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
@@ -387,10 +387,10 @@ func setThinking(p *protocol.RequestParams, allowed claudecode.Thinking, model c
 	if showUpdates {
 		t.Display = "updates"
 	}
-	p.Thinking, p.ContextManagement = t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
+	p.Thinking, p.ContextManagement = t, &protocol.ContextManagement{Edits: []protocol.ContextManagementEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
-func (s *sessionContext) requestSourceLabel(requestingAgent agent.RequestingAgent) string {
+func (s *sessionContext) modelRequestSource(requestingAgent agent.RequestingAgent) string {
 	a, _ := s.plan.Catalog.Agent(requestingAgent.Name)
 	switch {
 	case requestingAgent.Name == "" && s.plan.Records.Run.Interactive:

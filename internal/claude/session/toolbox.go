@@ -54,13 +54,13 @@ type toolboxDependencies struct {
 
 func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDependencies, mcpServers *sessionMCPServers, pol *permissionPolicy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.HasSeedAndStart()
-	t.instructions = &instructionFileTracker{customization: plan.Customization, cwd: plan.CWD, state: deps.state, pathsReceivedBeforeResume: mcpServers.records.transcript.InstructionFiles(), receivedPathsByConversation: map[string]map[string]bool{}}
+	t.instructions = &instructionFileTracker{customization: plan.Customization, cwd: plan.CWD, state: deps.state, pathsReceivedBeforeResume: mcpServers.records.transcript.InstructionFilesLoadedByCalls(), receivedPathsByConversation: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
 		Environ: commandEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
 		ReadFiles: mcpServers.records.transcript.ReadFiles(),
-		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccess{pol, t.inventory}, Paths: deps.background,
+		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccessPolicy{pol, t.inventory}, Paths: deps.background,
 	}
 	if w := plan.Worktree; w != nil {
 		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.OriginalDir}
@@ -100,8 +100,8 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has set an
 // alias, and whether it may run in parallel with other calls. Calls that start agents may run in parallel, except in a
 // repeatable run or if a breakpoint of the scenario pauses only a limited number of them.
-func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
-	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
+func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChangesBeforeShown {
+	p := simulator.ToolCallChangesBeforeShown{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
 	p.ReadOnly = (t.breakpointGates.script == nil || !t.breakpointGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentOrTask(call.Name) && !t.sequentialAgents)
 	return p
@@ -131,7 +131,7 @@ func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call prot
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // false if the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
-	if refused := cmp.Or(executor.InputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
+	if refused := cmp.Or(executor.SearchOrResourceInputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
 		if def, _ := t.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
 			t.setOrClearUnsentSchema(call, def, refused)
 		}
@@ -154,9 +154,9 @@ func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call prot
 	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }
 
-func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerRef) {
+func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerNameAndSource) {
 	if def, ok := t.Tool(toolName); ok && def.Server != "" {
-		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
+		return &protocol.ServerNameAndSource{Name: def.Server, Source: def.ServerSource}
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 }
 
 func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.Executor {
-	return executor.Hide(func(def protocol.Tool) bool { return isGlobOrGrep(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
+	return executor.RemoveTools(func(def protocol.Tool) bool { return isGlobOrGrep(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := searchableTools.Tools(ctx)
 			listed := t.inventory.offeredBuiltinTools(t.servers.hasResources())
@@ -235,7 +235,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = limitedBreakpointSerializer{next, g.script}
+			next = callSerializerForHitLimits{next, g.script}
 		}
 		return next
 	}
@@ -339,7 +339,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 
 // instructionFileTracker tracks which instruction files each conversation has received and finds those that its calls add.
 type instructionFileTracker struct {
-	customization             launch.Customization
+	customization             launch.CustomizationSettings
 	cwd                       string
 	state                     *simulator.SessionState
 	pathsReceivedBeforeResume []string // instruction files that the model received before the session was resumed

@@ -18,10 +18,10 @@ type toolCall struct {
 	command, path, skill string
 	editsFile            bool
 	attributes           attributeValues // all attributes of the call's events
-	output               fileOutput      // output of editing tools
+	output               fileToolOutput  // output of editing tools
 }
 
-type fileOutput struct {
+type fileToolOutput struct {
 	Type    string `json:"type"` // "create" or "update" for Write; empty for other tools
 	Content string `json:"content"`
 	Patch   []struct {

@@ -169,8 +169,8 @@ func (r *Recorder) AcceptedCountsByItemName() map[string]int {
 	return maps.Clone(r.acceptedCounts)
 }
 
-// Err returns the error of the last failed request; nil means that none failed.
-func (r *Recorder) Err() error {
+// LastError returns the error of the last failed request; nil means that none failed.
+func (r *Recorder) LastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lastErr

@@ -84,7 +84,7 @@ func recordTurn(config Config) *Recorder {
 	r.Record(&protocol.Init{}, at)
 	r.Record(&protocol.Assistant{RequestID: "req", Message: protocol.AssistantMessage{
 		ID: "m", Model: "claude-opus-5-5", Content: []protocol.Block{protocol.TextBlock{Type: "text", Text: "hello"}},
-	}, Final: &protocol.MessageSummary{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: 3, OutputTokens: 2}}}, at)
+	}, Final: &protocol.CompletedMessageInfo{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: 3, OutputTokens: 2}}}, at)
 	r.Record(&protocol.Result{}, at)
 	return r
 }
@@ -178,7 +178,7 @@ func TestGRPC(t *testing.T) {
 	target := &Target{Protocol: protocolGRPC, URL: server.URL}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target, FlushTimeout: time.Minute})
 	r.Close(t.Context())
-	if err := r.Err(); err != nil {
+	if err := r.LastError(); err != nil {
 		t.Error(err)
 	}
 	want := map[string]bool{

@@ -18,10 +18,10 @@ import (
 type callView struct {
 	use          protocol.ToolUse
 	input        shownToolInput
-	extraEntries int             // entries of the transcript that follow the announcement of the call and belong to it
-	fileRows     []string        // lines of the file that the call changes
-	overwrites   bool            // the file had other content before, and fileRows are only the lines that differ
-	changes      *commandChanges // changes that a command made in auto mode; nil means none
+	extraEntries int                    // entries of the transcript that follow the announcement of the call and belong to it
+	fileRows     []string               // lines of the file that the call changes
+	overwrites   bool                   // the file had other content before, and fileRows are only the lines that differ
+	changes      *filesChangedByCommand // changes that a command made in auto mode; nil means none
 }
 
 const rejectedCallText = "Not run · rejected"
@@ -99,16 +99,16 @@ func (v *eventView) beginCall(use protocol.ToolUse) []transcriptEntry {
 		return v.entriesOfRunningCall(c, at, c.shownCommand(maxShownLinesPerCall))
 	case use.Name == "Edit":
 		c.fileRows, _ = firstPlaceOfEdit(c.input)
-		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
+		at.text = "Update(" + relativePathIfInside(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "Write" && c.input.FilePath == planFile:
 		at.text = "Updated plan"
 	case use.Name == "Write":
 		c.fileRows, c.overwrites = rowsOfWrite(c.input)
-		at.text = "Write(" + shortPath(v.cwd, c.input.FilePath) + ")"
+		at.text = "Write(" + relativePathIfInside(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "WebFetch":
 		at.text = "Fetch(" + c.input.URL + ")"
 	case use.Name == "Read":
-		name := shortPath(v.cwd, c.input.FilePath)
+		name := relativePathIfInside(v.cwd, c.input.FilePath)
 		at.text = "Reading " + name
 		return v.entriesOfRunningCall(c, at, name)
 	case c.mcpServerName() != "":
@@ -120,7 +120,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []transcriptEntry {
 	case use.Name == "WebSearch":
 		at.text = c.input.webSearchText()
 	case c.input.FilePath != "":
-		at.text = use.Name + "(" + shortPath(v.cwd, c.input.FilePath) + ")"
+		at.text = use.Name + "(" + relativePathIfInside(v.cwd, c.input.FilePath) + ")"
 	default:
 		at.text = use.Name
 	}
@@ -157,9 +157,9 @@ func (v *eventView) takeCall(id string) *callView {
 
 func (v *eventView) setChangedFileRowsOfCall(id string, output any) {
 	var change struct {
-		Type            string          `json:"type"`
-		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
-		CommandChanges  *commandChanges `json:"bashEditDiff"`
+		Type            string                 `json:"type"`
+		StructuredPatch []textdiff.Hunk        `json:"structuredPatch"`
+		CommandChanges  *filesChangedByCommand `json:"bashEditDiff"`
 	}
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if raw, err := json.Marshal(output); at < 0 || err != nil || json.Unmarshal(raw, &change) != nil {
@@ -244,7 +244,7 @@ func (v *eventView) resultEntriesOfCall(c *callView, announcement transcriptEntr
 		text = "/plan to preview"
 	case changes && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
-		return append([]transcriptEntry{announcement, noteEntry(c.fileChangeOutcomeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+		return append([]transcriptEntry{announcement, noteEntry(c.fileChangeOutcomeText(relativePathIfInside(v.cwd, c.input.FilePath), refused))}, c.changedLineEntries()...)
 	case changes && strings.HasPrefix(text, "File does not exist"):
 		text = "File not found"
 	case changes:
@@ -269,7 +269,7 @@ func (v *eventView) entriesOfCommandChanges(c *callView, output string) (entries
 	}
 	for _, f := range c.changes.Files {
 		rows := hunkRows(f.Hunks)
-		entries = append(entries, noteEntry(fileChangeTitle(f, shortPath(v.cwd, f.Path), rows)))
+		entries = append(entries, noteEntry(fileChangeTitle(f, relativePathIfInside(v.cwd, f.Path), rows)))
 		for _, row := range rows {
 			entries = append(entries, changedLineEntry(row))
 		}
@@ -284,7 +284,7 @@ func (v *eventView) entriesOfCommandChanges(c *callView, output string) (entries
 	return entries
 }
 
-func (c *callView) fileEntries() (rows []transcriptEntry) {
+func (c *callView) changedLineEntries() (rows []transcriptEntry) {
 	for i, row := range c.fileRows {
 		if i == maxShownLinesPerCall && c.use.Name == "Write" && !c.overwrites {
 			return append(rows, transcriptEntry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), hasNoGapBefore: true})

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// commandChanges are the changes that a command made in its repository, as in the structured result of Bash.
-type commandChanges struct {
+// filesChangedByCommand are the changes that a command made in its repository, as in the structured result of Bash.
+type filesChangedByCommand struct {
 	Files        []fileChange `json:"files"`
 	MoreFiles    int          `json:"moreFiles"` // number of changed files that are not in Files
 	ChangedFiles []string     `json:"changedFiles"`
@@ -40,7 +40,7 @@ func fileChangeTitle(f fileChange, shownPath string, rows []string) string {
 	return title
 }
 
-func (v *eventView) namesOfMoreFiles(d *commandChanges, count int) string {
+func (v *eventView) namesOfMoreFiles(d *filesChangedByCommand, count int) string {
 	const maxNames = 3
 	rows := []string{fmt.Sprintf("… +%d files changed", count)}
 	for _, path := range d.ChangedFiles {
@@ -49,7 +49,7 @@ func (v *eventView) namesOfMoreFiles(d *commandChanges, count int) string {
 		case len(rows) > maxNames:
 			return strings.Join(append(rows, fmt.Sprintf("+%d more", count-maxNames)), "\n")
 		default:
-			rows = append(rows, shortPath(v.cwd, path))
+			rows = append(rows, relativePathIfInside(v.cwd, path))
 		}
 	}
 	return strings.Join(rows, "\n")

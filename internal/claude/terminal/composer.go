@@ -31,9 +31,9 @@ const shellCommandPrefix = "!"
 func (c *composer) isShellCommand() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
 func (c *composer) isEmpty() bool        { return len(c.draft) == 0 }
 
-// expandedText returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, it puts each
+// textWithPastesExpanded returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, it puts each
 // pasted text between tags with this id, for the model. As in the real CLI, text after a pasted text begins on a new line.
-func (c *composer) expandedText(pasteID string) string {
+func (c *composer) textWithPastesExpanded(pasteID string) string {
 	text := c.text()
 	for i, paste := range c.pastes {
 		before, after, found := strings.Cut(text, pastePlaceholder(i+1, paste))
@@ -206,7 +206,7 @@ func (c *composer) handleEditingKey(k keyName) {
 }
 
 func (c *composer) moveDraftToHistory() {
-	c.appendToHistory(c.expandedText(""))
+	c.appendToHistory(c.textWithPastesExpanded(""))
 	c.setText("")
 }
 

@@ -54,7 +54,7 @@ const UntrustedFolderExitText = "\nClaude Code didn't start because this folder 
 
 // OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys
 // are read until the terminal closes. A read that is blocked when Close is called is abandoned.
-func OpenConsoleInRawMode(sys *process.System, signals *process.SignalWatcher, faults *Faults, plan *launch.Plan) (*Console, error) {
+func OpenConsoleInRawMode(sys *process.System, signals *process.SignalHandler, faults *Faults, plan *launch.Plan) (*Console, error) {
 	texts, err := loadLabels(plan.Version)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ type dialog struct {
 	indent       int    // columns before the options
 	topRuleGlyph string // glyph of the horizontal line above the dialog; empty means no line
 	owner        dialogOwner
-	dialogProgress
+	dialogDisplayState
 	shiftTabOption int               // number of the option that Shift+Tab accepts, from 1; 0 means none
 	slotValues     map[string]string // replace the parts of a captured screen that depend on the run, by the names of these parts (slots)
 	search         *searchList       // reduces the options to those that match typed text; nil means that all are shown
@@ -82,7 +82,7 @@ type dialog struct {
 	screenRows int // rows of the screen; 0 means as many as needed
 }
 
-type dialogProgress struct {
+type dialogDisplayState struct {
 	shownAt      time.Time // when the dialog was first drawn
 	commandLine  string    // command that has opened the dialog; the inline renderer shows it above the dialog. Empty means that it is not shown
 	isAboveFirst bool      // Up was pressed on the first option of a list that does not wrap around upwards; Down then selects this option
@@ -148,13 +148,13 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
 		return pages.changePage(-1), true
 	case k.name == keyBackTab && d.shiftTabOption > 0:
-		return d.answerToggleOrCancelOption(d.shiftTabOption - 1)
+		return d.chooseOption(d.shiftTabOption - 1)
 	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
 		if o := &d.options[d.selected]; d.canAddFeedbackToSelectedOption() {
 			o.isFeedbackInput, o.isInput, o.detail = !o.isFeedbackInput, !o.isFeedbackInput, ""
 		}
 	case k.name == keyEnter || k.name == keyTab && d.search != nil:
-		return d.answerToggleOrCancelOption(d.selected)
+		return d.chooseOption(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
 		d.setTextOfSelectedInputOption(d.options[d.selected].detail + withoutControlCharacters(k.text))
 	case onInput && k.name == keyBackspace:
@@ -162,7 +162,7 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 			d.setTextOfSelectedInputOption(string(runes[:len(runes)-1]))
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
-		return d.answerToggleOrCancelOption(d.selected)
+		return d.chooseOption(d.selected)
 	case k.name == keyText && k.text == d.acceptKey:
 		return d.owner.handleChoice(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
@@ -228,7 +228,7 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		if d.options[i].isInput {
 			continue // the keys that follow are the text of this option
 		}
-		if next, done := d.answerToggleOrCancelOption(i); done {
+		if next, done := d.chooseOption(i); done {
 			return next, true
 		}
 	}
@@ -265,7 +265,7 @@ func (d *dialog) digitOfOption(i int) string {
 	return strconv.Itoa(n)
 }
 
-func (d *dialog) answerToggleOrCancelOption(i int) (next *dialog, done bool) {
+func (d *dialog) chooseOption(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
 	case o.isInput && o.detail == "" && !o.isFeedbackInput && o.checkbox == noCheckbox:
@@ -289,7 +289,7 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 		rows = append(rows, wrapText(text, cols)...)
 	}
 	if d.search != nil && !d.search.isFieldBelowOptions {
-		rows = append(rows, d.search.rows(cols)...)
+		rows = append(rows, d.search.searchBoxRows(cols)...)
 	}
 	if d.body != nil {
 		body := d.body
@@ -384,7 +384,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 		rows = append(rows, fmt.Sprintf("    ↓ %d more", hidden))
 	}
 	if d.search != nil && d.search.isFieldBelowOptions {
-		rows = append(rows, d.search.rows(cols)...)
+		rows = append(rows, d.search.searchBoxRows(cols)...)
 	}
 	for _, text := range d.footRows() {
 		if d.state == StatePermission && (!d.canAddFeedbackToSelectedOption() || d.options[d.selected].isFeedbackInput) {

@@ -256,7 +256,7 @@ func firstLinesOfResult(text string) string {
 	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… +%d lines", len(lines)-most)
 }
 
-func shortPath(cwd, path string) string {
+func relativePathIfInside(cwd, path string) string {
 	if rel, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}

@@ -129,7 +129,7 @@ func (m *commandMenu) handleKey(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-// rows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more commands, each
+// searchBoxRows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more commands, each
 // in one row unless it is selected, and the number of hidden commands. inlineScreenRows is 0 for the other renderer.
 func (m *commandMenu) rows(l *screenLabels, cols, inlineScreenRows int) []string {
 	const fewest, nameColumns, rightMargin = 5, 28, 2
@@ -350,7 +350,7 @@ func (l *searchList) visibleRange(d *dialog) (from, to int) {
 	return from, min(from+most, len(d.options))
 }
 
-func (l *searchList) rows(cols int) []string {
+func (l *searchList) searchBoxRows(cols int) []string {
 	text := cmp.Or(l.typedText, l.hintText)
 	inner := max(1, cols-6)
 	rows := []string{

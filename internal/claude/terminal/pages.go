@@ -75,9 +75,9 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// findPageOrEmpty returns a captured screen for a state, or an empty one if there is none. If there are several, it returns
+// findPageWithMostSlotsFor returns a captured screen for a state, or an empty one if there is none. If there are several, it returns
 // the one that has slots for the most values.
-func (p *realCLIPages) findPageOrEmpty(state string, values map[string]string) *book.Page {
+func (p *realCLIPages) findPageWithMostSlotsFor(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {
 		if p.list[i].State != state {
@@ -154,7 +154,7 @@ func (p *realCLIPages) capturedOptionLabel(state, prefix string) (labelOrEmpty s
 }
 
 func (p *realCLIPages) copyCapturedTextsIntoDialog(d *dialog) {
-	page := p.findPageOrEmpty(string(d.state)+"/"+d.kind, d.slotValues)
+	page := p.findPageWithMostSlotsFor(string(d.state)+"/"+d.kind, d.slotValues)
 	if len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
 	}
@@ -202,7 +202,7 @@ func rowsWithoutUnfilledSlots(rows []string) []string {
 }
 
 func (p *realCLIPages) headerRowsOfStartPage(slotValues map[string]string) []string {
-	rows := fillSlots(p.findPageOrEmpty("idle/start", slotValues), slotValues)
+	rows := fillSlots(p.findPageWithMostSlotsFor("idle/start", slotValues), slotValues)
 	end := slices.IndexFunc(rows, isRuleRow)
 	if end < 1 {
 		return nil
@@ -212,7 +212,7 @@ func (p *realCLIPages) headerRowsOfStartPage(slotValues map[string]string) []str
 
 // rowsBelowInputField returns the rows below the input field of a page; nil means that no page contains them.
 func (p *realCLIPages) rowsBelowInputField(pageState string) []string {
-	rows := p.findPageOrEmpty(pageState, nil).Lines()
+	rows := p.findPageWithMostSlotsFor(pageState, nil).Lines()
 	for i, row := range slices.Backward(rows) {
 		if isRuleRow(row) {
 			return dropTrailingEmptyRows(rows[i+1:])
@@ -241,7 +241,7 @@ func dropTrailingEmptyRows(rows []string) []string {
 }
 
 func (p *realCLIPages) tipRowOfRunningTurn() string {
-	for _, row := range p.findPageOrEmpty("busy/turn", nil).Lines() {
+	for _, row := range p.findPageWithMostSlotsFor("busy/turn", nil).Lines() {
 		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
 			return row
 		}

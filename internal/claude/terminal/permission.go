@@ -426,7 +426,7 @@ func (a *prompter) showAutoModeCannotCheckNotice() {
 	a.auto.isExplained = true
 	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraphRestAfterPrefix("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	a.screen.entries = append(a.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: notice, isError: true})
-	session.RecordBeforeNextEvent(a.player.session, informationalSystemEvent(notice, "warning"))
+	session.DeferRecordUntilNextEvent(a.player.session, informationalSystemEvent(notice, "warning"))
 }
 
 func (a *prompter) newAutoModeCannotCheckDialog(q *pendingPermissionRequest) *dialog {
@@ -451,7 +451,7 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingPermissionRequest) *di
 		default: // Esc and Ctrl-C
 		}
 		a.player.session.JournalAndWarningWriter().WriteJournal(d.journalLine(word, false))
-		a.dropPendingPermissionRequest(q)
+		a.removeFromPending(q)
 		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrInterruptedByKey)
 		return nil
 	})

@@ -15,28 +15,28 @@ type prompter struct {
 	pendingRequests []*pendingPermissionRequest // a shown dialog belongs to the first question
 }
 
-// dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
-type dialogDelayElapsed struct{ request *pendingPermissionRequest }
+// dialogMayBeShown reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
+type dialogMayBeShown struct{ request *pendingPermissionRequest }
 
 func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
 	case *pendingPermissionRequest:
 		a.pendingRequests = append(a.pendingRequests, m)
 		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
-			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.screenMailbox.addMessage(dialogDelayElapsed{m}) })
+			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.screenMailbox.addMessage(dialogMayBeShown{m}) })
 		}
-	case dialogDelayElapsed:
+	case dialogMayBeShown:
 		m.request.delayOver = true
 	case permissionRequestWithdrawn:
 		if len(a.pendingRequests) > 0 && a.pendingRequests[0] == m.request {
 			a.screen.dialog = nil
 		}
-		a.dropPendingPermissionRequest(m.request)
+		a.removeFromPending(m.request)
 	}
 	a.showNextPermissionRequest()
 }
 
-func (a *prompter) dropPendingPermissionRequest(q *pendingPermissionRequest) {
+func (a *prompter) removeFromPending(q *pendingPermissionRequest) {
 	a.pendingRequests = slices.DeleteFunc(a.pendingRequests, func(p *pendingPermissionRequest) bool { return p == q })
 }
 
@@ -53,7 +53,7 @@ func (a *prompter) showNextPermissionRequest() {
 }
 
 func (a *prompter) recordAndSendAnswer(q *pendingPermissionRequest, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
-	a.dropPendingPermissionRequest(q)
+	a.removeFromPending(q)
 	a.player.session.JournalAndWarningWriter().WriteJournal(d.journalLine(chosenOption, answer.Allow))
 	if p := a.screen.progress; p != nil {
 		shown := a.player.session.Plan().Clock.Now().Sub(p.dialogShownAt)

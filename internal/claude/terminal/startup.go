@@ -98,7 +98,7 @@ func (s *startupQuestions) showAutoModeNotice() {
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get(key)) == "true" {
 		return
 	}
-	s.console.noticeRows = slices.DeleteFunc(s.console.screen.labels.pages.findPageOrEmpty("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
+	s.console.noticeRows = slices.DeleteFunc(s.console.screen.labels.pages.findPageWithMostSlotsFor("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
 	if len(s.console.noticeRows) == 0 {
 		s.console.noticeRows = []string{bar + " Auto mode is now Claude Code's default permission mode."}
 	}

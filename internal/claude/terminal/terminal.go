@@ -408,12 +408,12 @@ func (t *Terminal) handleEnterKey() {
 		c.insert("\n")
 		return
 	}
-	text := strings.TrimSpace(c.expandedText(""))
+	text := strings.TrimSpace(c.textWithPastesExpanded(""))
 	if text == "" || text == shellCommandPrefix {
 		return
 	}
 	prompt := text
-	if tagged := c.expandedText(t.pasteID); strings.Contains(tagged, "<pasted_content") && !strings.ContainsAny(text[:1], "/!") {
+	if tagged := c.textWithPastesExpanded(t.pasteID); strings.Contains(tagged, "<pasted_content") && !strings.ContainsAny(text[:1], "/!") {
 		prompt = tagged
 	}
 	c.setText(c.stashedDraft)

@@ -203,7 +203,7 @@ type debuggerFlags struct {
 	OnLost   string `enum:"fail,continue" default:"fail" placeholder:"ACTION" help:"What to do with a paused call when the debugger disconnects: fail (default) or continue"`
 }
 
-func (d debuggerFlags) newDebuggerClient(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
+func (d debuggerFlags) newDebuggerClient(s *process.System, kind debug.CallerKind) (*rest.Client, error) {
 	// The token is in the environment because other users could read a command line.
 	return rest.NewClient(rest.ClientOptions{URL: d.Debugger, Token: s.Getenv("CLAUDELESS_DEBUGGER_TOKEN"), Client: kind, OnLost: debug.NoDecisionPolicy(d.OnLost)})
 }

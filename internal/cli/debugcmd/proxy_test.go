@@ -171,7 +171,7 @@ func TestProxy(t *testing.T) {
 		{"failed afterwards", debug.ResumeRequest{}, debug.ResumeRequest{Action: "raise", ExceptionMessage: "bad"}, `{"content":[{"type":"text","text":"bad"}],"isError":true}`},
 	}
 	for i, tt := range tests {
-		if _, err := s.hub.BreakpointSet.SetDefaultBehavior("both"); err != nil { // stop on errors as well
+		if _, err := s.hub.BreakpointSet.SetDefaultBreakpointBehavior("both"); err != nil { // stop on errors as well
 			t.Fatal(err)
 		}
 		s.call(i+10, "echo", `{"text":"hi"}`)
@@ -238,7 +238,7 @@ func TestStructured(t *testing.T) {
 			s.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
 			s.next()
 			s.breakOn("*")
-			if _, err := s.hub.BreakpointSet.SetDefaultBehavior("both"); err != nil { // stop on errors as well
+			if _, err := s.hub.BreakpointSet.SetDefaultBreakpointBehavior("both"); err != nil { // stop on errors as well
 				t.Fatal(err)
 			}
 			check := func(phase string) {

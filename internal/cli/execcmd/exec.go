@@ -39,8 +39,8 @@ func (f *Reports) outputFilesFromFlags(s *process.System) verdict.OutputFiles {
 	return r
 }
 
-// Setup are the flags that configure claude.
-type Setup struct {
+// ClaudeSetupFlags are the flags that configure claude.
+type ClaudeSetupFlags struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a built-in scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude process: a file or a JSON string"`
 	Capture   string   `placeholder:"FILE" help:"Overwrite FILE with the journal of all processes"`
@@ -49,7 +49,7 @@ type Setup struct {
 }
 
 // runnerSetup returns the options with absolute paths, because claude may be started in other directories.
-func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
+func (f *ClaudeSetupFlags) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	dir, err := s.Getwd()
 	if err != nil {
 		return runner.ClaudeSetup{}, fmt.Errorf("finding the working directory: %w", err)
@@ -79,9 +79,9 @@ func resolveFileArg(dir, name string) string {
 
 // Exec runs a command with claudeless as claude.
 type Exec struct {
-	Setup   `embed:""`
-	Reports `embed:""`
-	Accept  `embed:""`
+	ClaudeSetupFlags    `embed:""`
+	Reports             `embed:""`
+	AddMissingRulesFlag `embed:""`
 
 	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (with shims and a proxy; default) or strict (with a network namespace; Linux)"`
 	Faults     []string       `placeholder:"NAME|all" help:"Run the command once with each of these simulated faults of claude, and report which ones it survived"`
@@ -208,7 +208,7 @@ func (c *Exec) checkFlagsAllowJudgeLater() error {
 		return nil
 	case c.Capture == "":
 		return process.WithHint("--judge-later needs --capture", "add --capture FILE, and run claudeless verify FILE later")
-	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
+	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept || len(c.Faults) > 0:
 		return process.WithHint("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults always checks the runs itself")
 	}
 	return nil
@@ -221,14 +221,14 @@ func dropDoubleDash(words []string) []string {
 	return words
 }
 
-// Shim creates only the shim directory, for users who set PATH themselves.
-type Shim struct {
-	Dir   string `arg:"" help:"Directory to create; put it first on PATH"`
-	Setup `embed:""`
+// CreateShim creates only the shim directory, for users who set PATH themselves.
+type CreateShim struct {
+	Dir              string `arg:"" help:"Directory to create; put it first on PATH"`
+	ClaudeSetupFlags `embed:""`
 }
 
 // Run creates the directory and prints the shell command that sets PATH.
-func (c *Shim) Run(s *process.System) error {
+func (c *CreateShim) Run(s *process.System) error {
 	setup, err := c.runnerSetup(s)
 	if err != nil {
 		return err
@@ -348,8 +348,8 @@ func usageError(message, hint string) error {
 	return &process.ExitError{Code: exitUsage, Err: process.WithHint(message, hint)}
 }
 
-// Verify judges existing journals.
-type Verify struct {
+// VerifyJournalsCommand judges existing journals.
+type VerifyJournalsCommand struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Runs     int      `placeholder:"N" help:"Fail unless the journals contain exactly N runs of claude"`
@@ -359,12 +359,12 @@ type Verify struct {
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
 	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from the run whose CLAUDELESS_RUN is this id, and report each as a finding"`
 
-	Reports `embed:""`
-	Accept  `embed:""`
+	Reports             `embed:""`
+	AddMissingRulesFlag `embed:""`
 }
 
 // Run exits with the code that exec would have returned.
-func (c *Verify) Run(ctx context.Context, s *process.System) error {
+func (c *VerifyJournalsCommand) Run(ctx context.Context, s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
 	if c.Sweep != "" {
 		runner.KillLeftoverClaudesAndServers(c.Sweep, &in)
@@ -380,13 +380,13 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// Accept is the flag --accept, which adds missing rules.
-type Accept struct {
+// AddMissingRulesFlag is the flag --accept, which adds missing rules.
+type AddMissingRulesFlag struct {
 	Accept bool `help:"For each prompt that no rule matched, add a rule to the scenario, with a placeholder answer"`
 }
 
 // addRules adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.
-func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []verdict.UnmatchedPrompt) error {
+func (f *AddMissingRulesFlag) addRules(ctx context.Context, s *process.System, unmatched []verdict.UnmatchedPrompt) error {
 	if !f.Accept {
 		return nil
 	}

@@ -61,7 +61,7 @@ type reportMergeCommand struct {
 // Run writes the reports and exits with the verdict.
 func (c *reportMergeCommand) Run(s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns)}
-	journals, err := c.shardJournalsOrFindings(&in)
+	journals, err := c.shardJournalsReportingMissing(&in)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (c *reportMergeCommand) Run(s *process.System) error {
 	return err
 }
 
-// shardJournalsOrFindings returns the journals of all shards. A missing journal is a finding, and so is a wrong number of shards.
-func (c *reportMergeCommand) shardJournalsOrFindings(verdictInput *verdict.Input) (paths []string, _ error) {
+// shardJournalsReportingMissing returns the journals of all shards. A missing journal is a finding, and so is a wrong number of shards.
+func (c *reportMergeCommand) shardJournalsReportingMissing(verdictInput *verdict.Input) (paths []string, _ error) {
 	var all []string
 	for _, shard := range c.Shards {
 		found, err := journalsOf(shard)

@@ -194,7 +194,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 		path = filepath.Join(o.Dir, path)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ})
-	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+	if broken, ok := errors.AsType[*mcp.ConfigFlagError](err); ok {
 		return jsonErrorOrDetails(name, index, broken.Details)
 	}
 	list := diagnosticsOf(name, err)

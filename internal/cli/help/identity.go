@@ -6,8 +6,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Identity describes the running binary, so that a test can verify which claude it uses.
-type Identity struct {
+// BinaryInfo describes the running binary, so that a test can verify which claude it uses.
+type BinaryInfo struct {
 	Claudeless string `json:"claudeless"` // version of claudeless
 	Claude     string `json:"claude"`     // the version that is simulated
 	Simulated  bool   `json:"simulated"`  // always true
@@ -18,10 +18,10 @@ type Identity struct {
 }
 
 // Identify describes the running binary. Path is empty if it cannot be determined.
-func Identify(s *process.System, version, claude string) Identity {
+func Identify(s *process.System, version, claude string) BinaryInfo {
 	path, err := s.Executable()
 	if err != nil {
 		path = ""
 	}
-	return Identity{Claudeless: version, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
+	return BinaryInfo{Claudeless: version, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
 }

@@ -26,9 +26,9 @@ type addFlags struct {
 	clientSecret           bool
 }
 
-func (f *addFlags) options() []argv.Option {
+func (f *addFlags) options() []argv.OptionDefinition {
 	text := func(to *string) func(string) error { return func(v string) error { *to = v; return nil } }
-	return []argv.Option{
+	return []argv.OptionDefinition{
 		scopeFlag(&f.scope),
 		{Flags: "-t, --transport <transport>", Help: "Transport: stdio (default), sse or http", Set: text(&f.transport)},
 		{Flags: "-e, --env <env...>", Help: "Environment variables of a stdio server, such as KEY=value", Set: appendTo(&f.env)},
@@ -39,8 +39,8 @@ func (f *addFlags) options() []argv.Option {
 	}
 }
 
-func secretFlag(to *bool) argv.Option {
-	return argv.Option{Flags: "--client-secret", Help: "Ask for the OAuth client secret (or read MCP_CLIENT_SECRET)", Set: func(string) error { *to = true; return nil }}
+func secretFlag(to *bool) argv.OptionDefinition {
+	return argv.OptionDefinition{Flags: "--client-secret", Help: "Ask for the OAuth client secret (or read MCP_CLIENT_SECRET)", Set: func(string) error { *to = true; return nil }}
 }
 
 func runAdd(_ context.Context, o *Options, words []string) error {
@@ -165,7 +165,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 
 func runAddJSON(_ context.Context, o *Options, words []string) error {
 	scope, clientSecret := scopeLocal, false
-	options := []argv.Option{scopeFlag(&scope), secretFlag(&clientSecret)}
+	options := []argv.OptionDefinition{scopeFlag(&scope), secretFlag(&clientSecret)}
 	found, help, err := parseOperands(o, options, words, "name", "json")
 	if err != nil || help {
 		return err
@@ -218,7 +218,7 @@ func validateAndSaveEntry(o *Options, scope, name string, entry json.RawMessage)
 		}
 		return process.Verbatimf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
 	}
-	return o.Store.writeServer(scope, name, entry)
+	return o.Store.writeOrRemoveServer(scope, name, entry)
 }
 
 func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
@@ -254,7 +254,7 @@ func scopeFileLabel(o *Options, scope string) string {
 // runRemove runs `mcp remove`: it uses the scope of --scope, or else the only scope that has the server.
 func runRemove(_ context.Context, o *Options, words []string) error {
 	scope := ""
-	found, help, err := parseOperands(o, []argv.Option{scopeFlag(&scope)}, words, "name")
+	found, help, err := parseOperands(o, []argv.OptionDefinition{scopeFlag(&scope)}, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -348,7 +348,7 @@ func removeServerAndCredentials(o *Options, scope, name, reportedName string) er
 			return err
 		}
 	}
-	if err := o.Store.writeServer(scope, name, nil); err != nil {
+	if err := o.Store.writeOrRemoveServer(scope, name, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", reportedName, scope)

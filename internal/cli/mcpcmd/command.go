@@ -56,15 +56,15 @@ func (o *Options) loadConfig(values []string, strict bool) (mcp.Config, error) {
 	return mcp.LoadConfigs(c)
 }
 
-func scopeFlag(to *string) argv.Option {
-	return argv.Option{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default for add), user or project", Set: func(v string) error { *to = v; return nil }}
+func scopeFlag(to *string) argv.OptionDefinition {
+	return argv.OptionDefinition{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default for add), user or project", Set: func(v string) error { *to = v; return nil }}
 }
 
 func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-func parseOperands(o *Options, options []argv.Option, words []string, requiredNames ...string) (operands []string, helpPrinted bool, err error) {
+func parseOperands(o *Options, options []argv.OptionDefinition, words []string, requiredNames ...string) (operands []string, helpPrinted bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {
 		return nil, false, err
@@ -87,7 +87,7 @@ type command struct {
 	isClaudelessOnly  bool
 }
 
-func printCommandHelp(o *Options, options []argv.Option) {
+func printCommandHelp(o *Options, options []argv.OptionDefinition) {
 	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, o.command.usage, o.command.help)
 	for _, option := range options {
 		if !option.Hidden {
@@ -118,12 +118,12 @@ type Store struct {
 
 // Scopes returns the scopes for mcp.LoadConfigs, which reads the entries of project scope itself. A missing file has no
 // entries. If the file cannot be read, Scopes returns an error and the project scope.
-func (s Store) Scopes() ([]mcp.Scope, error) {
+func (s Store) Scopes() ([]mcp.ScopeServers, error) {
 	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
-		return []mcp.Scope{{Source: scopeProject}}, err
+		return []mcp.ScopeServers{{Source: scopeProject}}, err
 	}
-	return []mcp.Scope{
+	return []mcp.ScopeServers{
 		{Source: scopeUser, Servers: doc.At(s.scopeServersKeyPath(scopeUser)...)},
 		{Source: scopeProject},
 		{Source: scopeLocal, Servers: doc.At(s.scopeServersKeyPath(scopeLocal)...)},
@@ -167,8 +167,8 @@ func (s Store) entryOrNil(scope, name string) (json.RawMessage, error) {
 	return doc.At(append(s.scopeServersKeyPath(scope), name)...), err
 }
 
-// writeServer writes an entry; nil removes it.
-func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
+// writeOrRemoveServer writes an entry; nil removes it.
+func (s Store) writeOrRemoveServer(scope, name string, entry json.RawMessage) error {
 	path := s.scopePath(scope)
 	if path == "" {
 		return errors.New("cannot save the configuration of MCP servers: HOME is not set (set HOME or CLAUDELESS_CONFIG_DIR)")

@@ -25,7 +25,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 		return nil, nil, err
 	}
 	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // Close never returns an error
-	if err := StartManager(ctx, m, o.Progress); err != nil {
+	if err := StartManagerShowingProgress(ctx, m, o.Progress); err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -35,9 +35,9 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 // progressInterval is the interval between updates of the progress line. No line is shown before the first update.
 const progressInterval = 100 * time.Millisecond
 
-// StartManager starts a manager. In the meantime it shows the servers that it waits for, in one
+// StartManagerShowingProgress starts a manager. In the meantime it shows the servers that it waits for, in one
 // line on the terminal w, and finally removes this line. If w is nil, it shows nothing.
-func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
+func StartManagerShowingProgress(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.StartAndWait(ctx)
 	}
@@ -99,7 +99,7 @@ func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...stri
 		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationChoices(), ", "))
 	}
 	config, err := o.loadConfig(f.MCPConfig, f.Strict)
-	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+	if broken, ok := errors.AsType[*mcp.ConfigFlagError](err); ok {
 		return nil, nil, process.Verbatimf("Error: %v", broken)
 	}
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 )
 
 // claudelessFlags returns --json and --protocol, which claude does not have.
-func (o *Options) claudelessFlags(asJSON *bool) []argv.Option {
+func (o *Options) claudelessFlags(asJSON *bool) []argv.OptionDefinition {
 	if !o.Extended {
 		return nil
 	}
-	return []argv.Option{
+	return []argv.OptionDefinition{
 		{Flags: "--json", Help: "Print JSON", Set: func(string) error { *asJSON = true; return nil }},
 		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: negotiationChoices(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
 	}

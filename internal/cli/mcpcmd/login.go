@@ -21,9 +21,9 @@ const autoLoginRedirectURL = "http://localhost:3118/callback"
 
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
-	options := []argv.Option{{Flags: "--no-browser", Help: "Print the address to open instead of starting a browser", Set: func(string) error { noBrowser = true; return nil }}}
+	options := []argv.OptionDefinition{{Flags: "--no-browser", Help: "Print the address to open instead of starting a browser", Set: func(string) error { noBrowser = true; return nil }}}
 	if o.Extended {
-		options = append(options, argv.Option{Flags: "--auto", Help: "Log in without a browser, to an authorization server on this machine", Set: func(string) error { auto = true; return nil }})
+		options = append(options, argv.OptionDefinition{Flags: "--auto", Help: "Log in without a browser, to an authorization server on this machine", Set: func(string) error { auto = true; return nil }})
 	}
 	found, help, err := parseOperands(o, options, words, "name")
 	if err != nil || help {
@@ -85,7 +85,7 @@ func withSDKAuthFailedPrefix(err error) error { return fmt.Errorf("SDK auth fail
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.
 func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrowser bool) error {
-	if err := client.CheckSupport(ctx); err != nil {
+	if err := client.ForgetRefusalAndCheckSupport(ctx); err != nil {
 		return withSDKAuthFailedPrefix(err)
 	}
 	if o.Terminal == nil {

@@ -45,7 +45,7 @@ func newAuthorization(t *testing.T) *httptest.Server {
 // TestLogin_N30: the texts and exit codes of the real CLI 2.1.330, and the flag --auto of claudeless.
 func TestLogin_N30(t *testing.T) {
 	b := newTestHome(t)
-	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
+	b.o.Client.Credentials = mcp.CredentialStorage{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	server := newAuthorization(t)
 	modified := "File modified: $HOME/.claude.json [project: $PROJECT]\n"
 	added := "Added HTTP MCP server o with URL: " + server.URL + "/mcp to local config\n" + modified
@@ -81,7 +81,7 @@ func TestLogin_N30(t *testing.T) {
 // credentials and never shown.
 func TestClientSecret_N31(t *testing.T) {
 	b := newTestHome(t)
-	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
+	b.o.Client.Credentials = mcp.CredentialStorage{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	add := []string{"add", "o", "http://127.0.0.1:1/mcp", "-t", "http", "--client-id", "me", "--client-secret", "--callback-port", "8765"}
 	if _, stderr, ok := b.run(add...); ok || stderr != "No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead." {
 		t.Errorf("without a terminal: %q", stderr)
@@ -115,7 +115,7 @@ func TestClientSecret_N31(t *testing.T) {
 // TestMachineLogin_N31: --auto logs in as the configured client if only programs can log in.
 func TestMachineLogin_N31(t *testing.T) {
 	b := newTestHome(t)
-	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
+	b.o.Client.Credentials = mcp.CredentialStorage{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -172,7 +172,7 @@ func TestBrowserLogin_N30(t *testing.T) {
 	for _, how := range []string{"browser", "paste", "nobody"} {
 		t.Run(how, func(t *testing.T) {
 			b := newTestHome(t)
-			b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
+			b.o.Client.Credentials = mcp.CredentialStorage{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 			if _, stderr, ok := b.run("add", "o", server.URL+"/mcp", "-t", "http"); !ok {
 				t.Fatal(stderr)
 			}

@@ -80,7 +80,7 @@ var ErrCallerMustServeBuiltinTools = errors.New("mcp serve")
 // checkServeOptionsAndRequestServe returns ErrCallerMustServeBuiltinTools if the options of `mcp serve` are valid.
 func checkServeOptionsAndRequestServe(_ context.Context, o *Options, serveArguments []string) error {
 	ignore := func(string) error { return nil }
-	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}
+	options := []argv.OptionDefinition{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}
 	if _, help, err := parseOperands(o, options, serveArguments); err != nil || help {
 		return err
 	}

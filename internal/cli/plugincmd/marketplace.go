@@ -22,12 +22,12 @@ type marketplace struct {
 	Metadata    struct {
 		Description string `json:"description"`
 	} `json:"metadata"`
-	Plugins []plugin `json:"plugins"`
+	Plugins []marketplacePlugin `json:"plugins"`
 
 	dir string
 }
 
-type plugin struct {
+type marketplacePlugin struct {
 	Name    string          `json:"name"`
 	Source  json.RawMessage `json:"source"`
 	Version string          `json:"version"`
@@ -35,13 +35,15 @@ type plugin struct {
 	folder, version string
 }
 
-func marketplaceFile(dir string) string { return filepath.Join(dir, catalog.MarketplaceManifestFile) }
+func marketplaceManifestPath(dir string) string {
+	return filepath.Join(dir, catalog.MarketplaceManifestFile)
+}
 
 func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
 
 func readMarketplace(dir string) (marketplace, error) {
 	m := marketplace{dir: dir}
-	data, err := os.ReadFile(marketplaceFile(dir))
+	data, err := os.ReadFile(marketplaceManifestPath(dir))
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
@@ -51,15 +53,15 @@ func readMarketplace(dir string) (marketplace, error) {
 	return m, err
 }
 
-func (m marketplace) localPlugin(name string) (plugin, bool) {
-	i := slices.IndexFunc(m.Plugins, func(p plugin) bool { return p.Name == name })
+func (m marketplace) localPlugin(name string) (marketplacePlugin, bool) {
+	i := slices.IndexFunc(m.Plugins, func(p marketplacePlugin) bool { return p.Name == name })
 	if i < 0 {
-		return plugin{}, false
+		return marketplacePlugin{}, false
 	}
 	p := m.Plugins[i]
 	var source string
 	if json.Unmarshal(p.Source, &source) != nil || !filepath.IsLocal(source) {
-		return plugin{}, false
+		return marketplacePlugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
 	_, own := readManifest(manifestFile(p.folder), "plugin of a marketplace") // the entry of the marketplace can replace the manifest
@@ -205,25 +207,25 @@ func (c *command) validate(path string) error {
 		return c.printValidation("plugin", dir, "file: File not found: "+dir)
 	}
 	if !info.IsDir() {
-		return c.validateManifest(dir)
+		return c.validatePluginManifest(dir)
 	}
-	if _, err := os.Stat(marketplaceFile(dir)); err == nil {
+	if _, err := os.Stat(marketplaceManifestPath(dir)); err == nil {
 		return c.validateMarketplace(dir)
 	}
 	if _, err := os.Stat(manifestFile(dir)); err != nil {
 		return c.printValidation("plugin", dir, "directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json")
 	}
-	return c.validateManifest(manifestFile(dir))
+	return c.validatePluginManifest(manifestFile(dir))
 }
 
-func (c *command) validateManifest(file string) error {
+func (c *command) validatePluginManifest(file string) error {
 	problem, manifest := readManifest(file, "plugin")
 	problem = cmp.Or(problem, spaceInNameProblem("Plugin", "my-plugin", manifest))
 	return c.printValidation("plugin", file, problem, append(unknownFieldWarnings("plugin", manifest), manifestWarnings(manifest, "")...)...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	problem, given := readManifest(marketplaceFile(dir), "marketplace")
+	problem, given := readManifest(marketplaceManifestPath(dir), "marketplace")
 	problem = cmp.Or(problem, spaceInNameProblem("Marketplace", "my-marketplace", given))
 	m, _ := readMarketplace(dir) // readManifest has reported an error
 	warnings := unknownFieldWarnings("marketplace", given)
@@ -237,7 +239,7 @@ func (c *command) validateMarketplace(dir string) error {
 			}
 		}
 	}
-	return c.printValidation("marketplace", marketplaceFile(dir), problem, warnings...)
+	return c.printValidation("marketplace", marketplaceManifestPath(dir), problem, warnings...)
 }
 
 // readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.

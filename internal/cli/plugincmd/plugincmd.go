@@ -97,10 +97,10 @@ func Run(o Options, words []string) error {
 }
 
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {
-	var options []argv.Option
+	var options []argv.OptionDefinition
 	for flags := range strings.SplitSeq(s.flags, "; ") {
 		if flags != "" {
-			options = append(options, argv.Option{Flags: flags, Set: func(string) error { return nil }})
+			options = append(options, argv.OptionDefinition{Flags: flags, Set: func(string) error { return nil }})
 		}
 	}
 	found, err := argv.Parse(options, words)

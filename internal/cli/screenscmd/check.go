@@ -30,20 +30,20 @@ type checkVerdict struct {
 	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
-type answerCount struct {
+type askedAndWrongCount struct {
 	Asked int `json:"asked"`
 	Wrong int `json:"wrong"`
 }
 
 type checkReport struct {
-	Detector string                            `json:"detector"`
-	Versions map[string]map[string]answerCount `json:"versions"` // has counts by version, and for each version by kind of state
-	Verdicts []checkVerdict                    `json:"verdicts"`
+	Detector string                                   `json:"detector"`
+	Versions map[string]map[string]askedAndWrongCount `json:"versions"` // has counts by version, and for each version by kind of state
+	Verdicts []checkVerdict                           `json:"verdicts"`
 }
 
 // SumAnswerCounts returns the sum of the counts of a version, or of all versions for "".
-func (r *checkReport) SumAnswerCounts(versionOrEmptyForAll string) answerCount {
-	var sum answerCount
+func (r *checkReport) SumAnswerCounts(versionOrEmptyForAll string) askedAndWrongCount {
+	var sum askedAndWrongCount
 	for v, states := range r.Versions {
 		for _, c := range states {
 			if versionOrEmptyForAll == "" || v == versionOrEmptyForAll {
@@ -55,7 +55,7 @@ func (r *checkReport) SumAnswerCounts(versionOrEmptyForAll string) answerCount {
 }
 
 func judgeDetectorOnPages(ctx context.Context, detector *screenDetector, books []book.Book, environ []string) (*checkReport, error) {
-	r := &checkReport{Detector: detector.Name, Versions: map[string]map[string]answerCount{}, Verdicts: []checkVerdict{}}
+	r := &checkReport{Detector: detector.Name, Versions: map[string]map[string]askedAndWrongCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
 		if err != nil {
@@ -93,7 +93,7 @@ func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) checkV
 
 func (r *checkReport) addVerdict(v checkVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
-		r.Versions[p.Version] = map[string]answerCount{}
+		r.Versions[p.Version] = map[string]askedAndWrongCount{}
 	}
 	c := r.Versions[p.Version][p.StateBeforeSlash()]
 	c.Asked++

@@ -71,7 +71,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 	if c.JSON {
 		return s.PrintIndentedJSON(changes)
 	}
-	counts, pages := map[book.ChangeKind]int{}, map[string]bool{}
+	counts, pages := map[book.ChangedScreenPart]int{}, map[string]bool{}
 	for _, x := range changes {
 		counts[x.Kind]++
 		pages[x.Page] = true

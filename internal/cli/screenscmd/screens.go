@@ -338,10 +338,10 @@ type screenDetector struct {
 
 	Dir string `toml:"-"` // directory of the detector's file
 
-	answers []detectorAnswer
+	answers []answerPatternWithState
 }
 
-type detectorAnswer struct {
+type answerPatternWithState struct {
 	pattern *regexp.Regexp
 	state   string
 }
@@ -364,7 +364,7 @@ func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 			add("", "invalid regular expression: "+err.Error(), "answers", word)
 			continue
 		}
-		d.answers = append(d.answers, detectorAnswer{pattern, d.Answers[word]})
+		d.answers = append(d.answers, answerPatternWithState{pattern, d.Answers[word]})
 		reportUnknownPageState(d.Answers[word], func(hint, message string) { add(hint, message, "answers", word) })
 	}
 	for _, state := range ix.Keys(diag.Path{"accept"}) {

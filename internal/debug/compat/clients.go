@@ -27,7 +27,7 @@ const pauseLease = 5 * time.Minute
 type Clients struct {
 	hub    *debug.Hub
 	resent valueResendRequests
-	relay  pendingEvalRelay
+	relay  pendingEvaluations
 
 	mu        sync.Mutex
 	comErrors []json.RawMessage // failed communications as the clients reported them, oldest first
@@ -35,7 +35,7 @@ type Clients struct {
 
 // New creates the Clients of a hub; it starts nothing.
 func New(hub *debug.Hub) *Clients {
-	return &Clients{hub: hub, relay: pendingEvalRelay{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
+	return &Clients{hub: hub, relay: pendingEvaluations{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
 }
 
 // callRequest is a client's description of a call.
@@ -98,13 +98,13 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	for name, it := range in.Kwargs {
 		data.Kwargs[name] = *it
 	}
-	return c.hub.Start(ctx, c.AsOlderClientCall(debug.Call{
+	return c.hub.Start(ctx, c.WithOlderClientAsCaller(debug.Call{
 		Tool: in.MethodName, CallSite: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
 	}, data))
 }
 
-// AsOlderClientCall makes call one of an older client, with its values from callValues, whose bytes must be in the hub's store.
-func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
+// WithOlderClientAsCaller makes call one of an older client, with its values from callValues, whose bytes must be in the hub's store.
+func (c *Clients) WithOlderClientAsCaller(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientAdapter{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call
 }
@@ -124,8 +124,8 @@ func (olderClientAdapter) Actions(phase debug.Phase) (supportedActions []debug.P
 	return []debug.PauseDecisionAction{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionRunOtherTool}
 }
 
-// AddOutcome adds the values in the body of /api/call/complete to an outcome.
-func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
+// AddBodyValuesToOutcome adds the values in the body of /api/call/complete to an outcome.
+func (c *Clients) AddBodyValuesToOutcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
 		outcomeItemMembers
 		Traceback string `json:"exception_traceback"`
@@ -138,7 +138,7 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 		return err
 	}
 	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
-	if e.Traceback = in.Traceback; e != (OlderClientOutcome{}) {
+	if e.Traceback = in.Traceback; e != (OutcomeFromOlderClient{}) {
 		o.ExtraFields = e
 	}
 	return nil
@@ -172,7 +172,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 		PrettyResult: in.PrettyResult, Exception: in.Exception,
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
 	}, CallEnding: debug.CallEnding{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
-	if more != (OlderClientOutcome{}) {
+	if more != (OutcomeFromOlderClient{}) {
 		rec.ExtraFields = more
 	}
 	c.hub.Records.AddExternalRecord(rec)
@@ -210,8 +210,8 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	return StatusOKFields("function_name", in.Name, "signature", in.Signature), nil
 }
 
-// Route is one of the older clients' routes.
-type Route struct {
+// OlderClientRoute is one of the older clients' routes.
+type OlderClientRoute struct {
 	Method, Path, Summary string
 	Client                bool // true for a route that a client calls, even from a web page; the other routes are for people
 	Answer                func(c *Clients, ctx context.Context, r Request) (any, error)
@@ -224,8 +224,8 @@ type Request struct {
 }
 
 // Routes returns the routes that only older clients use, or that have a special form for older clients.
-func Routes() []Route {
-	return []Route{
+func Routes() []OlderClientRoute {
+	return []OlderClientRoute{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).addRecordOfReportedEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).recordCommunicationError},

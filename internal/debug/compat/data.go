@@ -84,7 +84,7 @@ func (d *CallData) kwargs() json.RawMessage {
 }
 
 // Truncated returns a copy without the bytes of the items. A marker replaces each displayed form that is too large.
-func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallValues) {
+func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallArguments) {
 	bare := func(it Item) Item {
 		it.Data = nil
 		return it
@@ -119,15 +119,15 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// OlderClientOutcome is the part of the report about the end of a call that only older clients send: values and a traceback.
-type OlderClientOutcome struct {
+// OutcomeFromOlderClient is the part of the report about the end of a call that only older clients send: values and a traceback.
+type OutcomeFromOlderClient struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
 // Size returns the size of the traceback. The items have no bytes here, because the store holds them.
-func (e OlderClientOutcome) Size() (tracebackBytes int) { return len(e.Traceback) }
+func (e OutcomeFromOlderClient) Size() (tracebackBytes int) { return len(e.Traceback) }
 
 // outcomeItemMembers are the keys of a request that describe the result and the exception of a call.
 type outcomeItemMembers struct {

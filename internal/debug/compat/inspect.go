@@ -35,7 +35,7 @@ type Inspection struct {
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
 	if v, err := plainjson.DecodeFirstValue(data); json.Valid(data) && err == nil {
-		in.Type, in.Repr = jsonTypeName(v), truncateText(string(data), maxReprBytes)
+		in.Type, in.Repr = jsonTypeName(v), truncateText(string(data))
 		in.Attributes = jsonMembers(v, 1)
 		return in
 	}
@@ -48,7 +48,7 @@ func Inspect(cid string, data []byte) Inspection {
 		in.Type, in.Error = "unknown", "deserialization_failed"
 		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
 	case utf8.Valid(data):
-		in.Type, in.Repr, in.Error = "unknown", truncateText(string(data), maxReprBytes), "deserialization_failed"
+		in.Type, in.Repr, in.Error = "unknown", truncateText(string(data)), "deserialization_failed"
 	default:
 		in.Type = "bytes"
 		in.Repr = fmt.Sprintf("%d bytes, the first: % x", len(data), data[:min(len(data), 32)])
@@ -91,7 +91,7 @@ func jsonMembers(v any, depth int) map[string]any {
 func describeMemberOfJSONValue(member any, nestingLevel int) any {
 	switch x := member.(type) {
 	case string:
-		return truncateText(x, maxReprBytes)
+		return truncateText(x)
 	case map[string]any, []any:
 		if nestingLevel < inspectDepth {
 			return jsonMembers(member, nestingLevel+1)
@@ -120,7 +120,7 @@ func DescribePickleMembers(pickledValue any, nestingLevel int) (membersByKeyInde
 			if !ok {
 				name = pickle.Repr(key, maxReprBytes)
 			}
-			out[truncateText(name, maxReprBytes)] = describeMemberOfPickledValue(x.Values[i], nestingLevel)
+			out[truncateText(name)] = describeMemberOfPickledValue(x.Values[i], nestingLevel)
 		}
 	case *pickle.List:
 		addDescribedItemsByIndex(x.Items, out, nestingLevel)
@@ -152,7 +152,8 @@ func describeMemberOfPickledValue(member any, nestingLevel int) any {
 	return jsonScalarOrPythonRepr(member)
 }
 
-func truncateText(s string, maxBytes int) string {
+func truncateText(s string) string {
+	maxBytes := maxReprBytes
 	if len(s) <= maxBytes {
 		return s
 	}

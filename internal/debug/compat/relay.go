@@ -44,7 +44,7 @@ func (r EvalResponse) errorText() string {
 	return string(r.Error)
 }
 
-type pendingEvalRelay struct {
+type pendingEvaluations struct {
 	mu               sync.Mutex
 	pendingByID      map[string]*pendingEval   // pending evaluations by eval id
 	unfetchedByPause map[string][]*pendingEval // evaluations that are not fetched yet, by pause
@@ -79,7 +79,7 @@ func (c olderClientAdapter) Evaluate(ctx context.Context, a debug.EvaluationRequ
 }
 
 // removeRequestLocked removes a request; l.mu must be held.
-func (l *pendingEvalRelay) removeRequestLocked(r *pendingEval) {
+func (l *pendingEvaluations) removeRequestLocked(r *pendingEval) {
 	delete(l.pendingByID, r.EvalID)
 	left := slices.DeleteFunc(l.unfetchedByPause[r.PauseID], func(o *pendingEval) bool { return o == r })
 	if l.unfetchedByPause[r.PauseID] = left; len(left) == 0 {

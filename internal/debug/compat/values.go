@@ -157,7 +157,7 @@ func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	return nil
 }
 
-func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys outcomeItemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OlderClientOutcome, err error) {
+func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys outcomeItemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OutcomeFromOlderClient, err error) {
 	storedOutcome.Result, *displayedResult, err = c.storeOptionalItem(Item{CID: outcomeKeys.ResultCID, ClientRef: outcomeKeys.ResultRef, Data: outcomeKeys.ResultData, Format: outcomeKeys.ResultFormat}, *displayedResult)
 	if err != nil {
 		return storedOutcome, err

@@ -253,12 +253,12 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 
 func (f *hubAccess) breakpoints() any {
 	return struct {
-		Names        []string                      `json:"breakpoints"`
-		Before       map[string]debug.StopBehavior `json:"behaviors"`
-		After        map[string]debug.StopBehavior `json:"after_behaviors"`
-		Replacements map[string]string             `json:"replacements"`
-		Conditions   map[string]string             `json:"conditions"`
-		Errors       map[string]string             `json:"condition_errors,omitempty"`
+		Names        []string                       `json:"breakpoints"`
+		Before       map[string]debug.StopCondition `json:"behaviors"`
+		After        map[string]debug.StopCondition `json:"after_behaviors"`
+		Replacements map[string]string              `json:"replacements"`
+		Conditions   map[string]string              `json:"conditions"`
+		Errors       map[string]string              `json:"condition_errors,omitempty"`
 	}(f.hub.BreakpointSet.BreakpointsBySetting())
 }
 
@@ -299,7 +299,7 @@ func setReplacementTool(_ context.Context, f *hubAccess, a checkedArguments) (an
 }
 
 func setDefaultBehavior(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-	b, err := f.hub.BreakpointSet.SetDefaultBehavior(a.text("behavior"))
+	b, err := f.hub.BreakpointSet.SetDefaultBreakpointBehavior(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 

@@ -68,7 +68,7 @@ func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
 func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`
-		Client     debug.ClientKind `json:"client"`
+		Client     debug.CallerKind `json:"client"`
 		Input      json.RawMessage  `json:"input"`
 		SessionID  string           `json:"session_id"`
 		ToolUseID  string           `json:"tool_use_id"`
@@ -152,7 +152,7 @@ func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
 	c := debug.CompletionReport{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
-	if err := a.olderClients.AddOutcome(body, &c.Outcome); err != nil {
+	if err := a.olderClients.AddBodyValuesToOutcome(body, &c.Outcome); err != nil {
 		return nil, clientErrorFromJSONError(err)
 	}
 	pauseID, err := a.Hub.RecordCallOutcomeAndPauseIfStopped(r.Context(), c)

@@ -23,7 +23,7 @@ import (
 type ClientOptions struct {
 	URL    string                 // URL of the debugger, such as http://127.0.0.1:5174
 	Token  string                 // bearer token; empty means none
-	Client debug.ClientKind       // the kind of caller for calls that set none; "" means the default of the debugger
+	Client debug.CallerKind       // the kind of caller for calls that set none; "" means the default of the debugger
 	OnLost debug.NoDecisionPolicy // decides what happens to a paused call if the debugger becomes unreachable: PolicyFail (also "") or PolicyContinue
 }
 

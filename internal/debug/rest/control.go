@@ -23,7 +23,7 @@ func controlRoutes() []apiRoute {
 		}},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorBeforeCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorAfterCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: handlerWithDecodedBody((*restAPI).handleSetReplacement)},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: handlerWithDecodedBody((*restAPI).handleSetReplacementTool)},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).handleBreakpointHistory},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).handleListFunctions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *restAPI, _ *http.Request) (any, error) {
@@ -43,12 +43,12 @@ func controlRoutes() []apiRoute {
 
 func (a *restAPI) handleListBreakpoints(*http.Request) (any, error) {
 	return struct {
-		Names        []string                      `json:"breakpoints"`
-		Before       map[string]debug.StopBehavior `json:"breakpoint_behaviors"`
-		After        map[string]debug.StopBehavior `json:"breakpoint_after_behaviors"`
-		Replacements map[string]string             `json:"breakpoint_replacements"`
-		Conditions   map[string]string             `json:"breakpoint_conditions"`
-		Errors       map[string]string             `json:"breakpoint_condition_errors"`
+		Names        []string                       `json:"breakpoints"`
+		Before       map[string]debug.StopCondition `json:"breakpoint_behaviors"`
+		After        map[string]debug.StopCondition `json:"breakpoint_after_behaviors"`
+		Replacements map[string]string              `json:"breakpoint_replacements"`
+		Conditions   map[string]string              `json:"breakpoint_conditions"`
+		Errors       map[string]string              `json:"breakpoint_condition_errors"`
 	}(a.Hub.BreakpointSet.BreakpointsBySetting()), nil
 }
 
@@ -85,11 +85,11 @@ func (a *restAPI) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorReq
 	return compat.StatusOKFields("function_name", b.Name, "behavior", b.After), err
 }
 
-type replacementRequest struct {
+type replacementToolRequest struct {
 	Tool *string `json:"replacement_function"`
 }
 
-func (a *restAPI) handleSetReplacement(r *http.Request, in replacementRequest) (any, error) {
+func (a *restAPI) handleSetReplacementTool(r *http.Request, in replacementToolRequest) (any, error) {
 	tool, name := "", r.PathValue("name")
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
@@ -135,7 +135,7 @@ func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
 }
 
 func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
-	b, err := a.Hub.BreakpointSet.SetDefaultBehavior(in.Word)
+	b, err := a.Hub.BreakpointSet.SetDefaultBreakpointBehavior(in.Word)
 	return compat.StatusOKFields("behavior", b), err
 }
 
@@ -248,7 +248,7 @@ func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []debug.Session{}
+	out := []debug.REPLSession{}
 	for _, s := range a.Hub.Sessions() {
 		if closed := s.ClosedAt != nil; status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
 			continue

@@ -406,7 +406,7 @@ func TestHugeValue(t *testing.T) {
 	request(t, "POST", url+"/api/paused/id-1/continue", `{}`)
 	request(t, "POST", url+"/api/call/complete", fmt.Sprintf(`{"call_id":%q,"result":%s}`, begun.CallID, huge))
 	_, data, _ = request(t, "GET", url+"/api/calls", "")
-	var calls debug.CallRecords
+	var calls debug.NewestCallRecords
 	if err := json.Unmarshal(data, &calls); err != nil || len(data) > 10<<10 || !bytes.Contains(data, []byte(`"__truncated__":true`)) {
 		t.Fatalf("%d bytes of records: %.300s, %v", len(data), data, err)
 	}

@@ -314,7 +314,7 @@ func (p *player) rest(t *testing.T) string {
 // join starts to watch a player and lets its command start. The watch ends with the test.
 func (p *player) join(t *testing.T, link int, o WatchOptions) *Network {
 	t.Helper()
-	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &BreachLog{})
+	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &BreachCollector{})
 	n, err := StartWatching(p.links[link], o)
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestEnter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
 			p := play(t, "enter", 1, nil, append(append(tt.setup, "--"), tt.words...)...)
-			var l BreachLog
+			var l BreachCollector
 			n := p.join(t, 0, WatchOptions{Log: &l, ExpectsReal: tt.expects})
 			if diff := gocmp.Diff(tt.out, p.rest(t)); diff != "" {
 				t.Errorf("output (-want +got):\n%s", diff)
@@ -421,7 +421,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 	for _, expects := range []bool{false, true} {
 		p := play(t, "enter", 2, nil, "as=enter", "--", self, "self", "link=4", "--", "/bin/sh", "sh", "-c", "sh "+script+"; read -r x; :")
-		var outer, inner BreachLog
+		var outer, inner BreachCollector
 		p.join(t, 0, WatchOptions{Log: &outer})
 		n := p.join(t, 1, WatchOptions{Log: &inner, ExpectsReal: expects})
 		if (n.w.poller == nil) != expects {
@@ -433,7 +433,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 	p := play(t, "enter", 2, nil, "as=enter", "--", self, "self", "link=4", "--", "/bin/true")
 	p.join(t, 0, WatchOptions{})
-	if _, err := StartWatching(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &BreachLog{}, NoNetwork: true, OwnNetwork: true}); err == nil {
+	if _, err := StartWatching(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &BreachCollector{}, NoNetwork: true, OwnNetwork: true}); err == nil {
 		t.Error("a network without sockets is joined")
 	}
 }
@@ -454,7 +454,7 @@ func TestEnterFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
 			p := play(t, "enter", 1, tt.attr, append(tt.args, "--", "/bin/echo", "echo", "started")...)
-			_, err := StartWatching(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &BreachLog{}, OwnNetwork: tt.attr != nil})
+			_, err := StartWatching(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &BreachCollector{}, OwnNetwork: tt.attr != nil})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -528,7 +528,7 @@ func TestJoinRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs.Close()
-		var l BreachLog
+		var l BreachCollector
 		n, err := StartWatching(ours, WatchOptions{PID: os.Getpid(), Log: &l, OwnNetwork: true, NoNetwork: tt.name == "no watch"})
 		if l.connectionTable != nil {
 			l.connectionTable.Close()
@@ -550,7 +550,7 @@ func TestEnterNetwork(t *testing.T) {
 	before := openFiles(t)
 	p := play(t, "enter", 1, isolation(), "resolv="+file, "capabilities=network", "as=do", "network", "--", "/proc/self/exe", "self",
 		"dial="+APIAddrInNamespace, "lookup=192.0.2.53,api.anthropic.com", "lookup=127.0.0.9,other.example", "dial=198.18.0.1:443", "dial=198.18.0.2:80", "dial=192.0.2.99:80", "watch")
-	var l BreachLog
+	var l BreachCollector
 	n := p.join(t, 0, WatchOptions{Log: &l, OwnNetwork: true})
 	conn, err := n.API.Accept()
 	if err != nil {

@@ -73,22 +73,22 @@ const (
 	BreachExternalNonVendorAddress
 )
 
-// BreachLog collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
-type BreachLog struct {
+// BreachCollector collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
+type BreachCollector struct {
 	mu              sync.Mutex
 	breaches        []Breach
 	connectionTable *os.File // TCP connections of the run's network namespace; nil means those of this program's namespace
 }
 
 // setTCPConnectionTable sets the table, in the format of /proc/net/tcp, that findPeer searches.
-func (l *BreachLog) setTCPConnectionTable(table *os.File) {
+func (l *BreachCollector) setTCPConnectionTable(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connectionTable = table
 }
 
 // findPeer returns the process at the other end of a local connection; 0 means not found.
-func (l *BreachLog) findPeer(addr string) process {
+func (l *BreachCollector) findPeer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, text := cutAtLast(addr, ":")
@@ -108,7 +108,7 @@ func (l *BreachLog) findPeer(addr string) process {
 }
 
 // addBreach records a breach, unless it is recorded already or 100 breaches are recorded.
-func (l *BreachLog) addBreach(b Breach) {
+func (l *BreachCollector) addBreach(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 100
@@ -118,7 +118,7 @@ func (l *BreachLog) addBreach(b Breach) {
 }
 
 // Breaches returns the breaches so far, in order.
-func (l *BreachLog) Breaches() []Breach {
+func (l *BreachCollector) Breaches() []Breach {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.breaches)
@@ -126,7 +126,7 @@ func (l *BreachLog) Breaches() []Breach {
 
 // RecordRealClaudeRequest records that a real claude sent a request to a loopback address. clientAddr is the address of
 // claude's end of the connection, and userAgent the User-Agent of the request.
-func (l *BreachLog) RecordRealClaudeRequest(clientAddr, userAgent string) {
+func (l *BreachCollector) RecordRealClaudeRequest(clientAddr, userAgent string) {
 	who := l.findPeer(clientAddr)
 	if who == 0 {
 		l.addBreach(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + userAgent})
@@ -136,7 +136,7 @@ func (l *BreachLog) RecordRealClaudeRequest(clientAddr, userAgent string) {
 }
 
 // recordExternalConnectionAsBreach records that a process tried to connect to an external address. name is empty if it is not known.
-func (l *BreachLog) recordExternalConnectionAsBreach(caller process, name, addr string, ownFiles ClaudelessFiles) {
+func (l *BreachCollector) recordExternalConnectionAsBreach(caller process, name, addr string, ownFiles ClaudelessFiles) {
 	to := addr
 	if name != "" {
 		_, port := cutAtLast(addr, ":")
@@ -155,7 +155,7 @@ func (l *BreachLog) recordExternalConnectionAsBreach(caller process, name, addr 
 // RealClaudePoller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits at once,
 // but a process that sends a request runs long enough to be found.
 type RealClaudePoller struct {
-	log      *BreachLog
+	log      *BreachCollector
 	ownFiles ClaudelessFiles
 	programs realCLIFileCache
 	done     chan struct{}
@@ -169,7 +169,7 @@ const (
 )
 
 // StartRealClaudePoller starts a poller. The caller must call ScanOnceMoreAndStop.
-func StartRealClaudePoller(log *BreachLog, ownFiles ClaudelessFiles) *RealClaudePoller {
+func StartRealClaudePoller(log *BreachCollector, ownFiles ClaudelessFiles) *RealClaudePoller {
 	p := &RealClaudePoller{log: log, ownFiles: ownFiles, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // returns after Stop
 	return p

@@ -160,7 +160,7 @@ func TestProxy(t *testing.T) {
 	var asked []string
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked = append(asked, q.Header.Get("Proxy-Authorization"))
-		(&VendorBlockingProxy{Log: &BreachLog{}}).ServeHTTP(w, q)
+		(&VendorBlockingProxy{Log: &BreachCollector{}}).ServeHTTP(w, q)
 	}))
 	defer second.Close()
 	upstream, ok := ParseUpstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
@@ -187,7 +187,7 @@ func TestProxy(t *testing.T) {
 		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{BreachExternalNonVendorAddress}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var l BreachLog
+			var l BreachCollector
 			server := httptest.NewServer(&VendorBlockingProxy{Log: &l, Upstream: tt.upstream, RefusesAll: tt.closed})
 			defer server.Close()
 			status, rest := askProxy(t, server.URL, tt.host)
@@ -207,7 +207,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the caller's proxy was told %q", asked)
 	}
 	plain := httptest.NewRecorder()
-	(&VendorBlockingProxy{Log: &BreachLog{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	(&VendorBlockingProxy{Log: &BreachCollector{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if plain.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
@@ -241,7 +241,7 @@ func TestProxyWithoutPeer(t *testing.T) {
 		{"example.org:443", true, []Breach{{Kind: BreachExternalNonVendorAddress, Text: "example.org:443 was blocked"}}},
 		{startEchoServer(t), false, nil}, // a connection that is no longer there
 	} {
-		var l BreachLog
+		var l BreachCollector
 		q := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
 		q.Host, q.RemoteAddr = tt.host, "192.0.2.1:x"
 		w := httptest.NewRecorder()
@@ -261,7 +261,7 @@ func TestProxyEnds(t *testing.T) {
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	proxy := httptest.NewUnstartedServer(&VendorBlockingProxy{Log: &BreachLog{}})
+	proxy := httptest.NewUnstartedServer(&VendorBlockingProxy{Log: &BreachCollector{}})
 	proxy.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	proxy.Start()
 	defer proxy.Close()
@@ -393,7 +393,7 @@ func TestPrintableArgv(t *testing.T) {
 
 // The log keeps the first hundred distinct breaches.
 func TestLogIsBounded(t *testing.T) {
-	var l BreachLog
+	var l BreachCollector
 	for i := range 150 {
 		l.addBreach(Breach{PID: i})
 		l.addBreach(Breach{PID: i})

@@ -169,7 +169,7 @@ func TestDialled(t *testing.T) {
 		{"a vendor by address", other, "", "160.79.104.10:443", Breach{BreachVendorAccess, 0, "a program tried to reach a model vendor's address 160.79.104.10:443: sh -c " + waits}},
 		{"another", other, "", "8.8.8.8:53", Breach{BreachExternalNonVendorAddress, 0, "8.8.8.8:53 was blocked when sh -c " + waits + " tried to reach it"}},
 	} {
-		var l BreachLog
+		var l BreachCollector
 		tt.want.PID = tt.who.Process.Pid
 		for range 2 {
 			l.recordExternalConnectionAsBreach(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
@@ -195,7 +195,7 @@ func TestPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		var l BreachLog
+		var l BreachCollector
 		addr := conn.LocalAddr().String()
 		if who := l.findPeer(addr); who != process(os.Getpid()) {
 			t.Errorf("%s: held by %d", network, who)
@@ -280,7 +280,7 @@ func TestDecideConnect(t *testing.T) {
 		{"a name service", file("/run/nscd/socket"), unix.ECONNREFUSED, ""},
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
-		var l BreachLog
+		var l BreachCollector
 		w := &syscallWatcher{resolver: newOfflineNameServer()}
 		w.Log = &l
 		w.resolver.getOrAssignAddr("example.org")
@@ -366,7 +366,7 @@ func TestPoller(t *testing.T) {
 	script := filepath.Join(dir, "@anthropic-ai/claude-code/cli.js")
 	writeFile(t, binary, string(shell))
 	writeFile(t, script, waits)
-	var l BreachLog
+	var l BreachCollector
 	p := StartRealClaudePoller(&l, ClaudelessFiles{})
 	found := func(cmd *exec.Cmd, file string) string {
 		return fmt.Sprintf("%d a real claude was started: %s: %s", cmd.Process.Pid, file, process(cmd.Process.Pid))
@@ -421,7 +421,7 @@ func TestPollerSkipsZombies(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	var l BreachLog
+	var l BreachCollector
 	p := &RealClaudePoller{log: &l, done: make(chan struct{})}
 	if n := p.scanForRealClaude(); n < 1 || len(l.Breaches()) != 0 {
 		t.Errorf("%d processes, breaches %+v", n, l.Breaches())

@@ -191,7 +191,7 @@ func TestPoll(t *testing.T) {
 		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 			t.Fatal(err)
 		}
-		var l BreachLog
+		var l BreachCollector
 		p := StartRealClaudePoller(&l, ClaudelessFiles{})
 		p.ScanOnceMoreAndStop()
 		p.ScanOnceMoreAndStop()

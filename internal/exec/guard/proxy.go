@@ -16,7 +16,7 @@ import (
 
 // VendorBlockingProxy is the HTTPS_PROXY of a run. It forwards connections, but blocks and records those to vendors of models.
 type VendorBlockingProxy struct {
-	Log *BreachLog // records connections to a vendor; required
+	Log *BreachCollector // records connections to a vendor; required
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream   *url.URL
 	RefusesAll bool            // refuses every connection
@@ -72,11 +72,11 @@ func (p *VendorBlockingProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) 
 	}
 	_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n") // an error ends the copying too
 	buffered := io.LimitReader(rest, int64(rest.Reader.Buffered()))            // only what is buffered, because the end of rest cancels the context
-	copyBothDirections(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
+	copyBothWaysAndClose(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
 }
 
-// copyBothDirections copies in both directions until one end closes or ctx ends.
-func copyBothDirections(ctx context.Context, a, b net.Conn) {
+// copyBothWaysAndClose copies in both directions until one end closes or ctx ends.
+func copyBothWaysAndClose(ctx context.Context, a, b net.Conn) {
 	context.AfterFunc(ctx, func() { closeIgnoringError(a); closeIgnoringError(b) })
 	var wg sync.WaitGroup
 	wg.Go(func() {

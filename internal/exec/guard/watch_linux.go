@@ -30,7 +30,7 @@ func NewLink() (ours, theirs *os.File, err error) {
 // WatchOptions configure how the system calls of a command are watched. PID and Log must be set.
 type WatchOptions struct {
 	PID         int // process that calls [ExecWithSyscallWatch]
-	Log         *BreachLog
+	Log         *BreachCollector
 	OwnFiles    ClaudelessFiles // files that do not count as a real claude
 	ExpectsReal bool            // the run is meant to use a real claude
 	OwnNetwork  bool            // the process has its own network namespace

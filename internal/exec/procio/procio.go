@@ -37,14 +37,14 @@ type Wrapper struct {
 	fault   *faultState
 
 	mu                           sync.Mutex
-	controlRequests              map[string]controlRequest // control requests that the process sent, by their ids
+	controlRequests              map[string]controlRequestState // control requests that the process sent, by their ids
 	resultsWritten, messagesRead int
 	stdinEOF, ended              bool
 	signal                       string
 }
 
-// controlRequest is the state of a control request of the process: open, withdrawn or answered.
-type controlRequest struct {
+// controlRequestState is the state of a control request of the process: open, withdrawn or answered.
+type controlRequestState struct {
 	subtype     string
 	answered    bool
 	withdrawnAt time.Time // zero means not withdrawn
@@ -59,7 +59,7 @@ const (
 // New returns a wrapper for the standard streams and signals of the process.
 func New(o Options) *Wrapper {
 	return &Wrapper{
-		options: o, started: o.System.Now(), controlRequests: map[string]controlRequest{},
+		options: o, started: o.System.Now(), controlRequests: map[string]controlRequestState{},
 		fault: &faultState{system: o.System, fault: o.Fault, signalReceived: make(chan struct{})},
 	}
 }
@@ -179,7 +179,7 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
-	w.wrapper.examineSent(p)
+	w.wrapper.examineOutputLine(p)
 	waits := time.AfterFunc(blockedWriteThreshold, func() {
 		w.wrapper.writeToJournal(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
 	})
@@ -203,8 +203,8 @@ func (e *Wrapper) countResultMessagesWritten() int {
 	return e.resultsWritten
 }
 
-// examineSent examines a line before the process writes it. It notes new and withdrawn control requests.
-func (e *Wrapper) examineSent(line []byte) {
+// examineOutputLine examines a line before the process writes it. It notes new and withdrawn control requests.
+func (e *Wrapper) examineOutputLine(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
 	}
@@ -220,7 +220,7 @@ func (e *Wrapper) examineSent(line []byte) {
 	defer e.mu.Unlock()
 	switch frame.Type {
 	case "control_request":
-		e.controlRequests[frame.RequestID] = controlRequest{subtype: frame.Request.Subtype}
+		e.controlRequests[frame.RequestID] = controlRequestState{subtype: frame.Request.Subtype}
 	case "control_cancel_request":
 		q := e.controlRequests[frame.RequestID]
 		q.withdrawnAt = e.options.System.Now()

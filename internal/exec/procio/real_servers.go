@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// RealClaudeMCPRecords are the files with data about the MCP servers of a real claude.
-type RealClaudeMCPRecords struct {
+// RealClaudeMCPRecordFiles are the files with data about the MCP servers of a real claude.
+type RealClaudeMCPRecordFiles struct {
 	Journal string // journal of the run
 	// Dir has a subdirectory for each fixture of the scenario, named after the fixture and escaped
 	// with [url.PathEscape]. In it, the processes of the fixture have recorded their messages.
@@ -30,8 +30,8 @@ type RealClaudeMCPRecords struct {
 // Write appends two kinds of lines to the journal: the notifications that the fixtures recorded, and a finding for each
 // server that did not start. The logs of the real claude show which servers did not start. The lines get the process id
 // and the time of s. If a record or a log cannot be read, Write appends nothing.
-func (r RealClaudeMCPRecords) Write(s *process.System) error {
-	lines, err := findingsForServersNotStarted(r.Journal, r.StartedAt)
+func (r RealClaudeMCPRecordFiles) Write(s *process.System) error {
+	lines, err := findingsOfFailedServerStarts(r.Journal, r.StartedAt)
 	files, badPattern := filepath.Glob(filepath.Join(r.Dir, "*", "*"))
 	err = errors.Join(err, badPattern)
 	for _, name := range files {
@@ -56,7 +56,7 @@ func (r RealClaudeMCPRecords) Write(s *process.System) error {
 	return errors.Join(j.Err(), file.Close())
 }
 
-type recordedMessage struct {
+type recordedMCPMessage struct {
 	From    string `json:"from"`
 	Message struct {
 		Method string `json:"method"`
@@ -83,7 +83,7 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	calls := map[string]call{} // calls by progress token
 	var all []journal.Body
 	for line := range bytes.Lines(record) {
-		var m recordedMessage
+		var m recordedMCPMessage
 		if json.Unmarshal(line, &m) != nil {
 			continue
 		}
@@ -109,9 +109,9 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// findingsForServersNotStarted returns a finding for each MCP server that a real claude could not start. It reads the
+// findingsOfFailedServerStarts returns a finding for each MCP server that a real claude could not start. It reads the
 // logs to which the journal refers. It ignores logs older than ignoreLogsBefore, and log lines of other sessions.
-func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time) ([]journal.Body, error) {
+func findingsOfFailedServerStarts(journalFile string, ignoreLogsBefore time.Time) ([]journal.Body, error) {
 	file, err := os.Open(journalFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal: %w", err)

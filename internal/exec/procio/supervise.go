@@ -29,8 +29,8 @@ import (
 // signals are recorded. When the process ends, the caller passes its error to the function end. This function writes the last
 // lines of the journal and returns the exit code. commands are the subcommands of claudeless itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
-	fault, s := requestedFault(s)
-	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: needsToCheckOwnSetUp(s)}
+	fault, s := faultFromFlagOrEnvironment(s)
+	w := &supervisor{sys: s, path: journalPathFromFlagOrEnv(s), judgesItself: needsToCheckOwnSetUp(s)}
 	w.openJournal(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
@@ -115,9 +115,9 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is s,
+// faultFromFlagOrEnvironment returns the fault that the command line or the environment requests; nil means none. forModel is s,
 // changed to request only effects on API requests and on the screen. Other effects are applied elsewhere.
-func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
+func faultFromFlagOrEnvironment(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastValueOfOption(s.Args, "--failure")
 	if at == 0 {
 		name = s.Getenv(failureEnvironmentVariable)
@@ -152,9 +152,9 @@ func lastValueOfOption(args []string, name string) (value string, at, end int) {
 
 const failureEnvironmentVariable = "CLAUDELESS_FAILURE"
 
-// requestedJournal returns the journal that the command line or the environment requests. It is determined before the
+// journalPathFromFlagOrEnv returns the journal that the command line or the environment requests. It is determined before the
 // command line is parsed, because refused command lines are also recorded.
-func requestedJournal(s *process.System) string {
+func journalPathFromFlagOrEnv(s *process.System) string {
 	if path, at, _ := lastValueOfOption(s.Args, "--capture"); at > 0 && !s.CalledAsClaude() {
 		return path
 	}

@@ -53,7 +53,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	if err != nil {
 		return nil, nil, err
 	}
-	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.UnmatchedPrompt{}, Runs: []verdict.Run{}}
+	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.ExpectationResult{}, Unmatched: []verdict.UnmatchedPrompt{}, Runs: []verdict.Run{}}
 	plain := o.runCommandOnceWithFault(ctx, procio.Fault{AllowedEnd: "success"}, timeLimitWithoutFault)
 	if plain.err != nil {
 		return nil, nil, plain.err

@@ -64,7 +64,7 @@ type apiService struct {
 	handler     http.Handler
 	vendorProxy *guard.VendorBlockingProxy // nil means no proxy
 	capture     *os.File                   // journal that the API appends to; nil means that no scenario is served
-	log         guard.BreachLog
+	log         guard.BreachCollector
 
 	cancel context.CancelFunc // nil means not serving
 	tasks  sync.WaitGroup
@@ -72,8 +72,8 @@ type apiService struct {
 	err    error
 }
 
-// newAPI creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real claude.
-func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, error) {
+// newAPIService creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real claude.
+func newAPIService(o Options, journal string, own guard.ClaudelessFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)
 	if err != nil {
@@ -83,7 +83,7 @@ func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, 
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if watched && isClaudeRequest(q) {
 			a.log.RecordRealClaudeRequest(q.RemoteAddr, q.UserAgent())
-			RefuseBypassingRequest(w, q, shimAdvice) // the finding is in the log, with the process
+			RefuseForeignClient(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
 		next.ServeHTTP(w, q)
@@ -126,7 +126,7 @@ func apiFailureOfFault(fault *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(fault.Effects.Failure)
 }
 
-func (a *apiService) listenAndServe(ctx context.Context) error {
+func (a *apiService) listenAndServeInBackground(ctx context.Context) error {
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
 		return err
@@ -216,9 +216,9 @@ func (w systemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RefuseBypassingRequest refuses a request to the API by a program that is not the claude which the run provides. The response is an
+// RefuseForeignClient refuses a request to the API by a program that is not the claude which the run provides. The response is an
 // error of the Messages API that clients do not retry; it contains advice for the user. The returned finding describes the request.
-func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
+func RefuseForeignClient(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}
 	if isClaudeRequest(r) {

@@ -68,7 +68,7 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 // startAPI starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
 func (r *preparedRun) startAPI(ctx context.Context) error {
 	var err error
-	if r.api, err = newAPI(r.Options, r.journal, r.claudelessFiles()); err != nil {
+	if r.api, err = newAPIService(r.Options, r.journal, r.claudelessFiles()); err != nil {
 		return err
 	}
 	if r.Guard == guard.LevelStrict {
@@ -78,7 +78,7 @@ func (r *preparedRun) startAPI(ctx context.Context) error {
 		}
 		return nil
 	}
-	return r.api.listenAndServe(ctx)
+	return r.api.listenAndServeInBackground(ctx)
 }
 
 func (r *preparedRun) createRunDirectoriesAndJournal() error {
@@ -118,7 +118,7 @@ func (r *preparedRun) createConfigAndShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return ignoreClaudeInstallsViaShims(r.shimDir(), r.System.Getenv("PATH"))
+	return createPackageManagerShims(r.shimDir(), r.System.Getenv("PATH"))
 }
 
 func (r *preparedRun) claudelessFiles() guard.ClaudelessFiles {
@@ -131,14 +131,14 @@ func (r *preparedRun) close() {
 	if r.api != nil {
 		_ = r.api.close() // errors no longer matter
 	}
-	r.removeTaskFiles()
+	r.removeSessionTempFiles()
 	_ = r.ownedTempDir.Remove() // a remaining directory in /tmp is harmless
 }
 
-// removeTaskFiles removes what the sessions of the run have left in the directory for temporary
+// removeSessionTempFiles removes what the sessions of the run have left in the directory for temporary
 // files: the output of background tasks, and the sockets of real claudes that were killed. It also
 // removes the directories around both if they are empty. Errors do not matter.
-func (r *preparedRun) removeTaskFiles() {
+func (r *preparedRun) removeSessionTempFiles() {
 	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
 	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))
 	for _, transcript := range transcripts {
@@ -411,7 +411,7 @@ func (r *preparedRun) openTerminal() (*console.Console, proc.AttachOptions, erro
 	if err != nil {
 		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
 	}
-	c, err := console.Open(console.Options{
+	c, err := console.OpenPseudoTerminal(console.Options{
 		Settings: *r.Terminal, Keys: r.System.Stdin, Display: r.System.Stdout, Clock: systemClock{r.System},
 		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
 	})

@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	if r.Setup.Real.Path != "" {
-		if err := (procio.RealClaudeMCPRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
+		if err := (procio.RealClaudeMCPRecordFiles{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
 			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 		}
 	}

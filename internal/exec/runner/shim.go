@@ -241,10 +241,10 @@ func (s ClaudeSetup) shellLinesStartingRealClaude() string {
 		procio.ClaudeSubcommandsShellPattern(), claude, claude, configs.String())
 }
 
-// ignoreClaudeInstallsViaShims creates shims for package managers in shimDir, so that the command does not change the
+// createPackageManagerShims creates shims for package managers in shimDir, so that the command does not change the
 // claude of this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
 // anything else, it runs the package manager found on pathVariable. A package manager that is not installed gets no shim.
-func ignoreClaudeInstallsViaShims(shimDir, pathVariable string) error {
+func createPackageManagerShims(shimDir, pathVariable string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledP
 		l.addFindingsOfProcessStart(p)
 		l.addFindingsOfHooks(p)
 	}
-	l.addFindingsOfRetryStorms(processes)
+	l.addFindingsOfRapidReruns(processes)
 	l.addFindingsOfSharedSessions(processes)
 }
 
@@ -148,8 +148,8 @@ const (
 	maxPauseBetweenCallsOfRetryStorm       = time.Second
 )
 
-// addFindingsOfRetryStorms adds finding C07: a failed call is repeated many times without a pause.
-func (l *findingCollector) addFindingsOfRetryStorms(processes []*journaledProcess) {
+// addFindingsOfRapidReruns adds finding C07: a failed call is repeated many times without a pause.
+func (l *findingCollector) addFindingsOfRapidReruns(processes []*journaledProcess) {
 	last := map[string]*journaledProcess{}
 	row := map[string]int{}
 	for _, p := range processes {

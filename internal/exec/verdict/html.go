@@ -39,7 +39,7 @@ type HTMLInput struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-type page struct {
+type pageTemplateData struct {
 	htmlPageContent
 	Policy       string
 	Style        template.CSS
@@ -59,7 +59,7 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 	if err != nil {
 		return fmt.Errorf("creating the report: %w", err)
 	}
-	return t.Execute(w, page{
+	return t.Execute(w, pageTemplateData{
 		htmlPageContent: d, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Data: template.JS(data),
 		Policy: "default-src 'none'; style-src '" + cspDigest(pageStyle) + "'; script-src '" + cspDigest(pageScript) + "'; img-src data:; base-uri 'none'; form-action 'none'",
 	})

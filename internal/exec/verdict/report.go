@@ -17,15 +17,15 @@ import (
 
 // Report is the verdict. Its JSON form is the output of --json; lists are never null.
 type Report struct {
-	Verdict      string            `json:"verdict"` // "ok" or "failed"
-	Findings     []Finding         `json:"findings"`
-	Expectations []Expectation     `json:"expectations"`
-	Unmatched    []UnmatchedPrompt `json:"unmatched"`
-	Runs         []Run             `json:"runs"`
-	Guard        string            `json:"guard,omitempty"`    // description of the active protection; empty means none
-	Faults       []Fault           `json:"faults,omitempty"`   // results of --faults; nil means not used
-	Terminal     *Terminal         `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
-	Command      *Command          `json:"command,omitempty"`  // describes how the command ended; nil means that there was no command
+	Verdict      string              `json:"verdict"` // "ok" or "failed"
+	Findings     []Finding           `json:"findings"`
+	Expectations []ExpectationResult `json:"expectations"`
+	Unmatched    []UnmatchedPrompt   `json:"unmatched"`
+	Runs         []Run               `json:"runs"`
+	Guard        string              `json:"guard,omitempty"`    // description of the active protection; empty means none
+	Faults       []Fault             `json:"faults,omitempty"`   // results of --faults; nil means not used
+	Terminal     *Terminal           `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
+	Command      *Command            `json:"command,omitempty"`  // describes how the command ended; nil means that there was no command
 }
 
 // Terminal is the recorded content of a pseudo-terminal.
@@ -54,8 +54,8 @@ type Finding struct {
 	PID    int    `json:"pid"`
 }
 
-// Expectation is the result of one [[expect]] block.
-type Expectation struct {
+// ExpectationResult is the result of one [[expect]] block.
+type ExpectationResult struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
 	Text string `json:"text"`
@@ -129,7 +129,7 @@ func (r *Report) ExitCode() int {
 	if r.Command != nil && r.Command.Code != 0 {
 		return r.Command.Code
 	}
-	if slices.ContainsFunc(r.Expectations, func(x Expectation) bool { return !x.Met }) {
+	if slices.ContainsFunc(r.Expectations, func(x ExpectationResult) bool { return !x.Met }) {
 		return ExitUnmetExpectation
 	}
 	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.IsAcceptable() }) {

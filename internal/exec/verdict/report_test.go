@@ -26,7 +26,7 @@ func reports() map[string]verdict.Report {
 		"good": {Verdict: "ok", Command: &verdict.Command{Argv: []string{"go", "test"}, MS: 1500}},
 		"bad": {
 			Verdict: "failed", Guard: "path",
-			Expectations: []verdict.Expectation{
+			Expectations: []verdict.ExpectationResult{
 				{File: "s.toml", Line: 3, Text: "expected one"},
 				{File: "s.toml", Text: "expected | two", Got: "it is\n3"},
 				{Text: "expected three", Met: true},
@@ -44,7 +44,7 @@ func reports() map[string]verdict.Report {
 			Command: &verdict.Command{Argv: []string{"go", "test"}, Code: 2, MS: 1500},
 		},
 		"one": {
-			Verdict: "ok", Expectations: []verdict.Expectation{{Text: "expected one", Met: true}}, Runs: []verdict.Run{{PID: 5}},
+			Verdict: "ok", Expectations: []verdict.ExpectationResult{{Text: "expected one", Met: true}}, Runs: []verdict.Run{{PID: 5}},
 			Findings: []verdict.Finding{{ID: "S09", Level: "warn", Text: "a warning"}},
 		},
 		"screens": {Verdict: "ok", Terminal: &verdict.Terminal{
@@ -95,7 +95,7 @@ func TestFormats(t *testing.T) {
 // The exit code of the command has precedence, then expectations, faults, conduct, the guard and the set-up.
 func TestExitCode(t *testing.T) {
 	finding := func(id, level string) []verdict.Finding { return []verdict.Finding{{ID: id, Level: level}} }
-	unmet := []verdict.Expectation{{Met: true}, {}}
+	unmet := []verdict.ExpectationResult{{Met: true}, {}}
 	for _, tt := range []struct {
 		name string
 		r    verdict.Report

@@ -193,7 +193,7 @@ func (l *findingCollector) addImpossibleCallFindings(p *journaledProcess) {
 		case t.Unknown && !l.input.hasScenarioExpectationOfTool(t.Tool):
 			add(missingToolFinding(t.Tool))
 		case denied[t.ToolUseID] && !l.input.hasScenarioExpectationOfTool(t.Tool):
-			f := disallowedToolFinding(t.Tool)
+			f := deniedCallFinding(t.Tool)
 			if wrong := misspelledAllowedTool(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` in --allowedTools is not a tool name; did you mean `" + t.Tool + "`?"
 			}
@@ -226,7 +226,7 @@ func (l *findingCollector) addImpossibleAPICallFindings() {
 			case c.HasUnknownTool():
 				add(e, missingToolFinding, c.Tool)
 			case c.WasDeniedForLackOfAllowRule():
-				add(e, disallowedToolFinding, c.Tool)
+				add(e, deniedCallFinding, c.Tool)
 			case c.IsError && journal.SaysNoFixtureCaseMatched(c.Result):
 				f := noFixtureCaseForCallFinding(c.Tool, c.Result)
 				f.Time = e.Time
@@ -274,7 +274,7 @@ func misspelledAllowedTool(argv []string, toolName string) string {
 	return wrong
 }
 
-func disallowedToolFinding(tool string) Finding {
+func deniedCallFinding(tool string) Finding {
 	return Finding{
 		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied: the tool is not allowed",
 		Advice: "allow the tool with --allowedTools; to test the denial, deny the tool with a permission rule or expect the call with `[[expect]] tool = …`",

@@ -18,7 +18,7 @@ import (
 
 // Judge judges one run, or several with different scenarios.
 func Judge(in Input) Report {
-	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []UnmatchedPrompt{}}
+	r := Report{Expectations: []ExpectationResult{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []UnmatchedPrompt{}}
 	for _, one := range in.splitByScenario() {
 		more := judgeScenario(one)
 		r.Expectations = append(r.Expectations, more.Expectations...)
@@ -93,15 +93,15 @@ func levelRank(level string) int {
 }
 
 // judgeExpectations returns the recorded results of the calls' `expect` keys, and the results of the [[expect]] blocks.
-func judgeExpectations(in Input) []Expectation {
-	list := []Expectation{}
+func judgeExpectations(in Input) []ExpectationResult {
+	list := []ExpectationResult{}
 	for _, e := range in.Entries {
 		if x := e.Expectation; x != nil {
-			list = append(list, Expectation(*x))
+			list = append(list, ExpectationResult(*x))
 		}
 		if q := e.Request; q != nil {
 			for _, x := range q.Unmet {
-				list = append(list, Expectation(x))
+				list = append(list, ExpectationResult(x))
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func judgeExpectations(in Input) []Expectation {
 		return list
 	}
 	for _, j := range journal.Summarize(in.Entries).CheckExpectations(in.Scenario) {
-		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual})
+		list = append(list, ExpectationResult{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual})
 	}
 	return list
 }

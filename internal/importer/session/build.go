@@ -14,7 +14,7 @@ import (
 type sessionSet struct {
 	order        []string
 	byID         map[string]*sessionBuilder
-	damaged      []DamagedLines
+	damaged      []DamagedLineSummary
 	keepContents bool // keeps the contents of files that were read
 	// requestsOnly is set if a journal of claudeless serve was read. It has the requests, but not the responses.
 	requestsOnly bool

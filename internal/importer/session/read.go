@@ -156,7 +156,7 @@ type lineReader struct {
 	*sessionRecordingReader
 	format lineFormat // nil until the first line is known
 	lines  int
-	damage DamagedLines
+	damage DamagedLineSummary
 }
 
 // parse reads one line of a file. size is the length of the line in the file. If size exceeds maxLineBytes, line is

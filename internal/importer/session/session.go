@@ -45,21 +45,21 @@ type Session struct {
 	Files        []string
 	Tools        []string // names of all tools, if the input lists them
 	Prompts      []*Prompt
-	Environ      []string       // variables of the recorded process ("K=V"), if recorded
-	IDs          []string       // the ids of the session, its lines and its requests
-	UnknownLines map[string]int // counts lines of unknown types
-	Compacted    []Place        // lists the places of compactions
-	Damaged      []DamagedLines // lists the files with unreadable lines
+	Environ      []string             // variables of the recorded process ("K=V"), if recorded
+	IDs          []string             // the ids of the session, its lines and its requests
+	UnknownLines map[string]int       // counts lines of unknown types
+	Compacted    []Place              // lists the places of compactions
+	Damaged      []DamagedLineSummary // lists the files with unreadable lines
 }
 
-// DamagedLines counts the unreadable lines of a file, which were skipped.
-type DamagedLines struct {
+// DamagedLineSummary counts the unreadable lines of a file, which were skipped.
+type DamagedLineSummary struct {
 	Lines           int
 	First           *Error
 	LastLineDamaged bool // the last line of the file is unreadable
 }
 
-func (d *DamagedLines) addError(e *Error) {
+func (d *DamagedLineSummary) addError(e *Error) {
 	if d.Lines++; d.Lines == 1 {
 		d.First = e
 	}
@@ -67,7 +67,7 @@ func (d *DamagedLines) addError(e *Error) {
 }
 
 // String describes how many lines are skipped, and why.
-func (d *DamagedLines) String() string {
+func (d *DamagedLineSummary) String() string {
 	switch {
 	case d.Lines == 1 && d.LastLineDamaged:
 		return d.First.String() + ": the last line was cut off and is ignored"

@@ -156,8 +156,8 @@ func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
 	return problems
 }
 
-// useKnownDecision marks the known decision about a call as used and returns its reason; empty means that there is none.
-func (f *File) useKnownDecision(groupName string, call *Call) (reason string) {
+// markKnownDecisionUsed marks the known decision about a call as used and returns its reason; empty means that there is none.
+func (f *File) markKnownDecisionUsed(groupName string, call *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == groupName) && k.Call == call.CommandOrNameAndInput() {
 			k.used = true

@@ -46,7 +46,7 @@ func (g *CallGroup) Judge(ours, theirs []Outcome) []*Verdict {
 		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.CommandOrNameAndInput(), Ours: ours[i], Real: theirs[i]}
 		v.Status = compareDecisions(ours[i].Decision, theirs[i].Decision)
 		if v.Status == StatusLooser || v.Status == StatusStricter {
-			if v.Known = g.file.useKnownDecision(g.Name, c); v.Known != "" {
+			if v.Known = g.file.markKnownDecisionUsed(g.Name, c); v.Known != "" {
 				v.Status = StatusKnown
 			}
 		}

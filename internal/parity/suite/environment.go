@@ -33,7 +33,7 @@ import (
 )
 
 type caseRunOfProgram struct {
-	*Job
+	*CaseJob
 	Lane
 	sys       *process.System
 	recording parity.Recording

@@ -21,8 +21,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Job is a case to run, and the programs that run it one after the other.
-type Job struct {
+// CaseJob is a case to run, and the programs that run it one after the other.
+type CaseJob struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
 	// Dir is a new directory. Both programs run in the same subdirectory, one after the other, so that both see the same paths.
@@ -43,10 +43,10 @@ type Lane struct {
 }
 
 // Play runs the case of a job with each of the job's programs, in order.
-func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording, error) {
+func Play(ctx context.Context, s *process.System, job *CaseJob) ([]*parity.Recording, error) {
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
-		p := &caseRunOfProgram{Job: job, Lane: l, sys: s, started: s.Now()}
+		p := &caseRunOfProgram{CaseJob: job, Lane: l, sys: s, started: s.Now()}
 		if err := p.prepareEnvironment(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.closeEnvironment(ctx))
 		}
@@ -77,7 +77,7 @@ type ServeResult struct {
 // ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. It must run in the process that
 // [PlayIsolated] starts in a separate network namespace.
 func ServeJob(ctx context.Context, s *process.System) error {
-	var job Job
+	var job CaseJob
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
 		return fmt.Errorf("reading the job of an isolated case from stdin: %w", err)
 	}
@@ -103,7 +103,7 @@ var ErrNotIsolated = errors.New("the system does not allow separate network name
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
 // started are killed. serveArgs are the arguments with which job.Executable calls [ServeJob].
-func PlayIsolated(ctx context.Context, s *process.System, job *Job, serveArgs ...string) ([]*parity.Recording, error) {
+func PlayIsolated(ctx context.Context, s *process.System, job *CaseJob, serveArgs ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -272,7 +272,7 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 		case e.Result != nil, e.Start != nil:
 			all, open = all[:len(all)-open], 0
 		}
-		for _, a := range requestPartsOf(e) {
+		for _, a := range promptAndResultsOf(e) {
 			raw, err := json.Marshal(a)
 			if err != nil {
 				return nil, err
@@ -286,7 +286,7 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func requestPartsOf(e journal.Entry) (all []modelRequestPart) {
+func promptAndResultsOf(e journal.Entry) (all []modelRequestPart) {
 	switch {
 	case e.Match != nil:
 		all = append(all, modelRequestPart{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Stale = append(known.ReportPatternsNoLongerNeeded(o.Right.Version), known.ReportOverdueConfirmations(o.System.Now())...)
 	}
 	if between {
-		res.SetChangesBetweenCLIVersions(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))
+		res.SetVersionComparison(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))
 	}
 	return res, nil
 }
@@ -209,7 +209,7 @@ func newLaneRunner(o Options) laneRunner {
 }
 
 func (r *laneRunner) tryNetworkIsolationOrWarn(ctx context.Context) {
-	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Executable: r.Executable}, r.IsolatedArgs...)
+	_, err := PlayIsolated(ctx, r.System, &CaseJob{Case: &parity.Case{}, Executable: r.Executable}, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
 	}
@@ -258,7 +258,7 @@ func (r *laneRunner) playLanes(ctx context.Context, timeout time.Duration, makeC
 	if err != nil {
 		return nil, err
 	}
-	job := &Job{Case: c, Dir: dir.Path, Executable: r.Executable, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
+	job := &CaseJob{Case: c, Dir: dir.Path, Executable: r.Executable, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
 	if !r.isIsolated {

@@ -113,7 +113,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 		return []Body{Attachment{ev.Attachment}}, nil
 	case *protocol.ContextAdded:
 		return []Body{Context{ev.Texts}}, nil
-	case *protocol.RuleMatched:
+	case *protocol.RuleMatchOutcome:
 		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, WrittenByCLI: ev.WrittenByCLI, Nearest: ev.Nearest}}, nil
 	case *protocol.Assistant:
 		line, err := modelLine(ev)
@@ -126,7 +126,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 		return toolLines(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		return []Body{Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message}}, nil
-	case *protocol.Warning:
+	case *protocol.StderrWarning:
 		return []Body{Warning{Text: ev.Text}}, nil
 	case *protocol.Result:
 		return []Body{resultLine(ev)}, nil

@@ -24,7 +24,7 @@ func TestLines(t *testing.T) {
 	j.Write(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
 	j.WriteLinesAndKeepError(journal.Lines(&protocol.PromptAccepted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}}))
 	j.WriteLinesAndKeepError(journal.Lines(&protocol.AttachmentAdded{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"}))
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatched{Rule: "responses[2]", File: "s.toml", Line: 7}))
+	j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatchOutcome{Rule: "responses[2]", File: "s.toml", Line: 7}))
 	j.WriteLinesAndKeepError(journal.Lines(&protocol.Init{}))
 	j.Write(journal.MCPCall{Source: "mcp_client", Server: "s", Tool: "mcp__s__t", RawTool: "t", Error: "no hunter22hunter"})
 	j.WriteLinesAndKeepError(journal.Lines(&protocol.ToolExecuted{
@@ -76,7 +76,7 @@ func TestSharedFile(t *testing.T) {
 			defer file.Close()
 			j := journal.New(journal.Options{W: file, Now: fixedNow, PID: i})
 			for n := range lines {
-				j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatched{Rule: strings.Repeat(fmt.Sprint(n), 3000)}))
+				j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatchOutcome{Rule: strings.Repeat(fmt.Sprint(n), 3000)}))
 			}
 			if err := j.Err(); err != nil {
 				t.Error(err)

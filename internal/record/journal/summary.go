@@ -21,9 +21,9 @@ type LineOrigin struct {
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
-	messages map[modelSource]lastMessageAndRequest       // last message of each model
-	retries  map[processKey]int                          // failed attempts of the current request
-	requests map[apiConversation]lastConversationRequest // last request to the Messages API in each conversation
+	messages map[processAgentKey]lastMessageAndRequest      // last message of each model
+	retries  map[processKey]int                             // failed attempts of the current request
+	requests map[apiConversationKey]lastConversationRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
 
@@ -36,8 +36,8 @@ type GateState struct {
 
 type processKey struct{ source, pid int }
 
-// modelSource identifies the model of a process or of a sub-agent in it.
-type modelSource struct {
+// processAgentKey identifies the model of a process or of a sub-agent in it.
+type processAgentKey struct {
 	process processKey
 	agent   string
 }
@@ -47,8 +47,8 @@ type lastMessageAndRequest struct {
 	requestIndex int // number of the request that the message answers, see RunRecord.AddRequest
 }
 
-// apiConversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
-type apiConversation struct{ session, agent, prompt string }
+// apiConversationKey identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
+type apiConversationKey struct{ session, agent, prompt string }
 
 type lastConversationRequest struct {
 	indexInRunRecord int // index of the request in the record of the run
@@ -100,7 +100,7 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 	case Retry:
 		setInLazyMap(&s.retries, by, b.Attempt)
 	case Model:
-		s.addModelMessage(modelSource{by, b.Agent}, b, origin.AfterMS)
+		s.addModelMessage(processAgentKey{by, b.Agent}, b, origin.AfterMS)
 	case Request:
 		s.addRequest(b, origin.AfterMS)
 	case Gate:
@@ -115,11 +115,11 @@ func (s *Summary) CheckExpectations(x *scenarios.Scenario) []scenarios.Expectati
 	return x.CheckExpectations(&s.run)
 }
 
-// UnusedRules returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRules].
+// UnusedRules returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRulesUnlessExpected].
 func (s *Summary) UnusedRules(x *scenarios.Scenario) []scenarios.RuleRef {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return x.UnusedRules(&s.run)
+	return x.UnusedRulesUnlessExpected(&s.run)
 }
 
 // Gates returns the gates that steps have reached, in the order in which they were first reached.
@@ -136,7 +136,7 @@ func (s *Summary) recordRuleUse(name, file string, line int) {
 }
 
 // addModelMessage records a message of the model. It is the response to a new request, unless it continues another message.
-func (s *Summary) addModelMessage(source modelSource, message Model, msAfterStart float64) {
+func (s *Summary) addModelMessage(source processAgentKey, message Model, msAfterStart float64) {
 	last, known := s.messages[source]
 	if last.messageID == message.MessageID {
 		return
@@ -154,9 +154,9 @@ func (s *Summary) addModelMessage(source modelSource, message Model, msAfterStar
 
 // addRequest adds a request to the Messages API. A retry counts as the same request.
 func (s *Summary) addRequest(q Request, afterMS float64) {
-	by := apiConversation{session: q.Session, agent: q.Agent}
+	by := apiConversationKey{session: q.Session, agent: q.Agent}
 	if q.Session == "" {
-		by = apiConversation{prompt: q.Prompt}
+		by = apiConversationKey{prompt: q.Prompt}
 	}
 	before, again := s.requests[by]
 	// Without a session, a second request with the same prompt is a retry only if the first one failed.

@@ -92,8 +92,8 @@ const (
 	gitleaksPatternAfterKeywords  = `)(?:[ \t\w.-]{0,20})`
 )
 
-// searchRange returns how many bytes before and after a keyword are searched for a secret.
-func (g keywordContextCheck) searchRange() (before, after int) {
+// bytesSearchedAroundKeyword returns how many bytes before and after a keyword are searched for a secret.
+func (g keywordContextCheck) bytesSearchedAroundKeyword() (before, after int) {
 	switch g {
 	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseNameWithDigitValue, precheckAssignedValueIsQuoted:
 		return 80, 240

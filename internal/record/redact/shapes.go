@@ -113,7 +113,7 @@ func (s *secretShapeFinder) candidateSpans(text string) map[int][][2]int {
 		if spans == nil {
 			spans = map[int][][2]int{}
 		}
-		before, behind := k.precheck.searchRange()
+		before, behind := k.precheck.bytesSearchedAroundKeyword()
 		n, from, to := k.rule, max(start-before, 0), min(end+behind, len(text))
 		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
 			list[len(list)-1][1] = max(to, list[len(list)-1][1])

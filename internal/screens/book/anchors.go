@@ -78,7 +78,7 @@ func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
 		seen[id] = true
 		v.Anchors = append(v.Anchors, Anchor{Page: p.TapeDotName(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
-	for _, p := range sortByImportance(pages) {
+	for _, p := range pagesNeedingAnchors(pages) {
 		// Only the first screen of a dialog is used, because a key may have changed the selection on later screens.
 		if p.StateBeforeSlash() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool {
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
@@ -116,8 +116,8 @@ func shortenToMaxAnchorLength(label string) string {
 	return label
 }
 
-// sortByImportance returns the screens that need anchors (identifying texts), the most important first.
-func sortByImportance(pages []Page) []*Page {
+// pagesNeedingAnchors returns the screens that need anchors (identifying texts), the most important first.
+func pagesNeedingAnchors(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
 		for i := range pages {

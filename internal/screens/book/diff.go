@@ -11,23 +11,23 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// ChangeKind says which part of a captured screen changed, and thereby how important the change is.
-type ChangeKind string
+// ChangedScreenPart says which part of a captured screen changed, and thereby how important the change is.
+type ChangedScreenPart string
 
 // The kinds of changes, the most important ones first.
 const (
-	ChangedDialogOptions ChangeKind = "options" // the options of a dialog, the selected one, or the effect of Enter
-	ChangedStateOrTitle  ChangeKind = "label"   // the state that the screen shows, or the title
-	ChangedPageText      ChangeKind = "text"
-	PageInOneBookOnly    ChangeKind = "page" // only one of the two books has the screen
+	ChangedDialogOptions ChangedScreenPart = "options" // the options of a dialog, the selected one, or the effect of Enter
+	ChangedStateOrTitle  ChangedScreenPart = "label"   // the state that the screen shows, or the title
+	ChangedPageText      ChangedScreenPart = "text"
+	PageInOneBookOnly    ChangedScreenPart = "page" // only one of the two books has the screen
 )
 
 // Change is one difference between the captured screens of two versions.
 type Change struct {
-	Kind ChangeKind `json:"kind"`
-	Page string     `json:"page"` // TAPE.PAGE
-	Book string     `json:"book"` // renderer and size
-	Text string     `json:"text"`
+	Kind ChangedScreenPart `json:"kind"`
+	Page string            `json:"page"` // TAPE.PAGE
+	Book string            `json:"book"` // renderer and size
+	Text string            `json:"text"`
 }
 
 // Compare compares the captured screens of two books, after masking the parts that depend on the run.
@@ -38,7 +38,7 @@ func Compare(a, b Book) ([]Change, error) {
 	}
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.comparePages(before, after)
-	kinds := []ChangeKind{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText}
+	kinds := []ChangedScreenPart{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText}
 	slices.SortStableFunc(c.changes, func(a, b Change) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	return c.changes, nil
 }
@@ -63,7 +63,7 @@ type comparison struct {
 	changes []Change
 }
 
-func (c *comparison) addChange(kind ChangeKind, p *Page, format string, args ...any) {
+func (c *comparison) addChange(kind ChangedScreenPart, p *Page, format string, args ...any) {
 	c.changes = append(c.changes, Change{Kind: kind, Page: p.TapeDotName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -155,7 +155,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		old, ok := before[label]
 		switch {
 		case !ok:
-			c.addChange(ChangedDialogOptions, b, "option %q is new%s", label, optionNumberSuffix(o))
+			c.addChange(ChangedDialogOptions, b, "option %q is new%s", label, parenthesizedOptionNumber(o))
 		case old.Number != o.Number:
 			c.addChange(ChangedDialogOptions, b, "option %q has%s; it had%s before", label, optionNumberPhrase(o), optionNumberPhrase(old))
 		}
@@ -171,7 +171,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.addChange(ChangedDialogOptions, b, "option %q was removed%s", label, optionNumberSuffix(o))
+			c.addChange(ChangedDialogOptions, b, "option %q was removed%s", label, parenthesizedOptionNumber(o))
 		}
 	}
 	if !slices.Equal(order, common) {
@@ -179,7 +179,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 	}
 }
 
-func optionNumberSuffix(o Option) string {
+func parenthesizedOptionNumber(o Option) string {
 	if o.Number == "" {
 		return ""
 	}

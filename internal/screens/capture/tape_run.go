@@ -33,7 +33,7 @@ func newTapeRun(o *Options, j tapeWithTargetBook) (*tapeRun, error) {
 		return nil, fmt.Errorf("creating a directory for the tape: %w", err)
 	}
 	s := &tapeRun{Options: o, tapeWithTargetBook: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
-	if err := s.writeFiles(); err != nil {
+	if err := s.writeInputFiles(); err != nil {
 		s.removeTempDir()
 		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
 	}
@@ -52,7 +52,7 @@ func (s *tapeRun) projectDirOfFixedLength() string {
 	return s.path("project" + strings.Repeat("t", max(0, length-len(filepath.Base(s.temp.Path))-len("//project"))))
 }
 
-func (s *tapeRun) writeFiles() error {
+func (s *tapeRun) writeInputFiles() error {
 	files := map[string]string{s.path("settings.json"): s.settingsJSON()}
 	if strings.Contains(s.tape.Scenario, "\n") {
 		files[s.scenarioFile()] = s.tape.Scenario

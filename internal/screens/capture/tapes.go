@@ -50,7 +50,7 @@ type castWriter struct {
 	lastTime    float64
 }
 
-func (c *castWriter) Record(e tape.Event) {
+func (c *castWriter) Record(e tape.IOEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastTime = float64(e.At.Milliseconds()) / 1000

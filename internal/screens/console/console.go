@@ -53,8 +53,8 @@ type Console struct {
 	stopped     bool
 }
 
-// Open creates the pseudo-terminal.
-func Open(o Options) (*Console, error) {
+// OpenPseudoTerminal creates the pseudo-terminal.
+func OpenPseudoTerminal(o Options) (*Console, error) {
 	c := &Console{o: o}
 	size := o.Size
 	if size == (emulator.Size{}) {

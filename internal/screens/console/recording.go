@@ -38,12 +38,12 @@ type recorderOptions struct {
 type Summary struct {
 	Screens  int      // number of screens that were stable for a moment and differ from the previous one
 	States   []string // states in the order of their first appearance
-	Dialogs  []Dialog
+	Dialogs  []ShownDialog
 	LostKeys int // counts the keys that were pressed before the screen could accept input
 }
 
-// Dialog is a dialog that was shown.
-type Dialog struct {
+// ShownDialog is a dialog that was shown.
+type ShownDialog struct {
 	State  string
 	Answer string // the label of the chosen option, or the key; empty means that the dialog is still open at the end
 }
@@ -212,7 +212,7 @@ func (r *recorder) openOrCloseTrackedDialog(page *book.Page) {
 }
 
 func (r *recorder) moveOpenDialogToSummary() {
-	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.chosenLabelOrKeyName()})
+	r.summary.Dialogs = append(r.summary.Dialogs, ShownDialog{State: r.dialog.state, Answer: r.dialog.chosenLabelOrKeyName()})
 	r.dialog = nil
 }
 

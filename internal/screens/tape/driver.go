@@ -118,8 +118,8 @@ func namedKeys() map[string]string {
 	}
 }
 
-// terminalRequest is one request of a test, a line of JSON. Its optional parts are executed in the order of the fields.
-type terminalRequest struct {
+// testDriverRequest is one request of a test, a line of JSON. Its optional parts are executed in the order of the fields.
+type testDriverRequest struct {
 	Wait      string `json:"wait"`       // wait until the screen contains this text
 	Gone      string `json:"gone"`       // wait until the screen does not contain this text
 	Type      string `json:"type"`       // type this text, and wait for its echo
@@ -131,7 +131,7 @@ type terminalRequest struct {
 	Screen    bool   `json:"screen"`     // answer with the screen
 }
 
-type terminalAnswer struct {
+type driverCommandAnswer struct {
 	Error  string         `json:"error,omitempty"`
 	Screen *screenContent `json:"screen,omitempty"`
 }
@@ -163,8 +163,8 @@ func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, re
 	}
 }
 
-func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byte) terminalAnswer {
-	var r terminalRequest
+func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byte) driverCommandAnswer {
+	var r testDriverRequest
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
@@ -177,7 +177,7 @@ func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byt
 			err = t.Resize(size.Cols, size.Rows)
 		}
 	}
-	var a terminalAnswer
+	var a driverCommandAnswer
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -210,15 +210,15 @@ type Page struct {
 	Offset             int // the number of bytes that the program wrote before the screen was captured
 }
 
-// Event is output of the program or input for it.
-type Event struct {
+// IOEvent is output of the program or input for it.
+type IOEvent struct {
 	At    time.Duration // since the player started
 	Input bool
 	Data  []byte // valid until Record returns
 }
 
 // Recorder receives the input and output of a program while a tape (script of keys) is played.
-type Recorder interface{ Record(Event) }
+type Recorder interface{ Record(IOEvent) }
 
 // Player plays tapes: it sends the keys of a script to a program. Program, Screen and Clock are required.
 type Player struct {
@@ -329,7 +329,7 @@ func (r *Playback) copyProgramOutputToScreen() {
 // passToRecorder passes input or output of the program to the recorder; r.mu must be held.
 func (r *Playback) passToRecorder(isInput bool, data []byte) {
 	if r.Recorder != nil {
-		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: isInput, Data: data})
+		r.Recorder.Record(IOEvent{At: r.Clock.Now().Sub(r.startedAt), Input: isInput, Data: data})
 	}
 }
 

@@ -32,7 +32,7 @@ func TestServe(t *testing.T) {
 	if first != "{}" {
 		t.Fatal(first)
 	}
-	var got terminalAnswer
+	var got driverCommandAnswer
 	if err := json.Unmarshal([]byte(second), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (r *Playback) performAllActionsOfStep(ctx context.Context, s *Step) error {
 		err = r.sleep(ctx, s)
 	}
 	if err == nil {
-		err = r.typeInput(ctx, s)
+		err = r.typePasteOrSelect(ctx, s)
 	}
 	if err == nil && s.Gate != "" {
 		err = r.openGate(s.Gate)
@@ -91,7 +91,7 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 	}
 }
 
-func (r *Playback) typeInput(ctx context.Context, s *Step) error {
+func (r *Playback) typePasteOrSelect(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeTextAndAwaitOptionalEcho(ctx, s.Type); err != nil {
 			return err

@@ -72,13 +72,13 @@ func (f *fileFormat) fieldTypeSchema(fd field) object {
 	}
 	for _, m := range []keyAndValue{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
 		if m.value != "" {
-			o = append(o, keyAndValue{m.key, jsonLiteral(m.value.(string))})
+			o = append(o, keyAndValue{m.key, numberBoolOrText(m.value.(string))})
 		}
 	}
 	return o
 }
 
-func jsonLiteral(s string) any {
+func numberBoolOrText(s string) any {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		return n
 	}
@@ -171,7 +171,7 @@ func (f *fileFormat) typeText(fd field) string {
 	for _, form := range alternativesInSchemaTag(fd) {
 		switch {
 		case f.types[form] != nil:
-			parts = append(parts, f.typeName(ast.NewIdent(form)))
+			parts = append(parts, f.readableTypeName(ast.NewIdent(form)))
 		case strings.Contains(form, ","):
 			parts = append(parts, quoteListItemsAsCode(form))
 		default:
@@ -184,7 +184,7 @@ func (f *fileFormat) typeText(fd field) string {
 	case fd.tag.Get("enum") != "":
 		return quoteListItemsAsCode(fd.tag.Get("enum"))
 	}
-	s := f.typeName(fd.typ)
+	s := f.readableTypeName(fd.typ)
 	low, high := fd.tag.Get("min"), fd.tag.Get("max")
 	switch {
 	case low != "" && high != "":
@@ -203,14 +203,14 @@ func quoteListItemsAsCode(commaSeparated string) string {
 	return strings.Join(names, ", ")
 }
 
-func (f *fileFormat) typeName(t ast.Expr) string {
+func (f *fileFormat) readableTypeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:
-		return f.typeName(t.X)
+		return f.readableTypeName(t.X)
 	case *ast.ArrayType:
-		return "list of " + f.typeName(t.Elt)
+		return "list of " + f.readableTypeName(t.Elt)
 	case *ast.MapType:
-		return "table of " + f.typeName(t.Value)
+		return "table of " + f.readableTypeName(t.Value)
 	case *ast.Ident:
 		switch kind := jsonTypeOfGoType(t.Name); {
 		case kind != "":
@@ -219,7 +219,7 @@ func (f *fileFormat) typeName(t ast.Expr) string {
 			return fmt.Sprintf("[%s](#%s)", t.Name, strings.ToLower(t.Name))
 		case f.types[t.Name] != nil:
 			if _, isStruct := f.types[t.Name].Type.(*ast.StructType); !isStruct {
-				return f.typeName(f.types[t.Name].Type)
+				return f.readableTypeName(f.types[t.Name].Type)
 			}
 		}
 	}

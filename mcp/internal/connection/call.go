@@ -52,7 +52,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		}
 	}()
 	send := func() (json.RawMessage, error) {
-		return c.requestUncheckedResult(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
+		return c.requestUncheckedResult(context.WithValue(ctx, pendingCallContextKey{}, w), wire.MethodToolsCall, k.params())
 	}
 	result, err := runWithProgress(w.progressQueue, onProgress, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {

@@ -79,7 +79,7 @@ func (l *client) requestAnsweringQuestions(ctx context.Context, method string, p
 func (l *client) sendRequest(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextRequestID(method, !l.wasProbed), Method: method}
 	fields, meta := slices.Clone(params), plainjson.DecodeIgnoringErrors[plainjson.Object](params.Get("_meta"))
-	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
+	if w, ok := ctx.Value(pendingCallContextKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
 		w.tokens = append(w.tokens, id)
 		w.callsByProgressToken.Store(id, w)

@@ -214,8 +214,8 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 		return c.timeoutError
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), CLIText: rpc.Message, CLICode: strconv.Itoa(rpc.Code)}
-	case c.IsRemote() && nameNetworkError(err) != nil:
-		err = nameNetworkError(err)
+	case c.IsRemote() && unreachableServerError(err) != nil:
+		err = unreachableServerError(err)
 	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
 		reason := c.ProcessExitReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}

@@ -23,11 +23,11 @@ func TestNameNetworkError(t *testing.T) {
 		errConnectionRefused.Error():            syscall.ECONNREFUSED,
 	} {
 		wrapped := &url.Error{Op: "Post", URL: "http://nowhere.invalid/mcp", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
-		if got := nameNetworkError(wrapped); got == nil || got.Error() != want {
+		if got := unreachableServerError(wrapped); got == nil || got.Error() != want {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	if got := nameNetworkError(context.Canceled); got != nil {
+	if got := unreachableServerError(context.Canceled); got != nil {
 		t.Error(got)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// serverSentEvent is one server-sent event without its data.
-type serverSentEvent struct {
+// serverSentEventHead is one server-sent event without its data.
+type serverSentEventHead struct {
 	name      string
 	dataLines int
 	cursor    []byte // the lines with the fields id and retry, each with its newline
@@ -25,12 +25,12 @@ func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.Ne
 // nextEvent reads one event and writes its data to the argument data, which must be empty. An incomplete event at the end of the stream is
 // dropped. If an event exceeds maxBytes bytes, reading stops and data.size is the number of bytes read. Comments and unknown fields are
 // skipped. Data lines are joined by carriage returns, which in JSON mean the same as newlines.
-func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSentEvent, err error) {
+func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSentEventHead, err error) {
 	var read int64
 	for read <= maxBytes {
 		part, isEnd, err := r.readLinePart()
 		if err != nil {
-			return serverSentEvent{}, err
+			return serverSentEventHead{}, err
 		}
 		read += int64(len(part))
 		if len(part) == 0 && isEnd {
@@ -42,7 +42,7 @@ func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSen
 		isData := ev.addFieldOfLineOrLineStart(part, isEnd, data)
 		for !isEnd && read <= maxBytes {
 			if part, isEnd, err = r.readLinePart(); err != nil {
-				return serverSentEvent{}, err
+				return serverSentEventHead{}, err
 			}
 			read += int64(len(part))
 			if isData {
@@ -55,7 +55,7 @@ func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSen
 }
 
 // addFieldOfLineOrLineStart adds the field in a line such as "data: {}", or in the first part of a long line.
-func (e *serverSentEvent) addFieldOfLineOrLineStart(line []byte, isWholeLine bool, data *boundedLine) (isData bool) {
+func (e *serverSentEventHead) addFieldOfLineOrLineStart(line []byte, isWholeLine bool, data *boundedLine) (isData bool) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {

@@ -192,7 +192,7 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeIgnoringErrors[struct{ Error json.RawMessage }](found).Error != nil
 	switch {
 	case !succeeded && !refused:
-		return nil, &UnusableHTTPAnswerError{resp.StatusCode, httpErrorCode(resp), strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
+		return nil, &UnusableHTTPAnswerError{resp.StatusCode, formatHTTPStatus(resp), strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
 	case !json.Valid(body):
 		return nil, ErrUnreadable
 	case message == nil:
@@ -235,7 +235,7 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 // awaitRequestEndAfterStreamEnd returns the error of a request whose stream ended without an answer. After a tool call, it
 // waits until ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
 func (t *httpTransport) awaitRequestEndAfterStreamEnd(ctx context.Context) error {
-	if ctx.Value(pendingCallKey{}) == nil {
+	if ctx.Value(pendingCallContextKey{}) == nil {
 		return errNoAnswer
 	}
 	if t.hasServerClosedPort(ctx, t.reopenPause) {
@@ -349,7 +349,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 }
 
 // updateCursor reads the fields id and retry of an event. As in the real CLI, an id counts only if its event has data.
-func (s *eventStream) updateCursor(ev *serverSentEvent) {
+func (s *eventStream) updateCursor(ev *serverSentEventHead) {
 	for line := range strings.Lines(string(ev.cursor)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		value = strings.TrimPrefix(value, " ")

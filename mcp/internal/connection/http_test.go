@@ -160,5 +160,7 @@ type loggingHandler struct{ methods string }
 func (*loggingHandler) HandleRequest(context.Context, string, json.RawMessage) (any, error) {
 	return struct{}{}, nil
 }
-func (*loggingHandler) HandleResourceUpdate(string)                      {}
-func (h *loggingHandler) HandleLogOrProgressNotification(n Notification) { h.methods += n.Method + " " }
+func (*loggingHandler) HandleResourceUpdate(string) {}
+func (h *loggingHandler) HandleLogOrProgressNotification(n ProgressOrLogNotification) {
+	h.methods += n.Method + " "
+}

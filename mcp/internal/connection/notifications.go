@@ -27,11 +27,11 @@ type Handler interface {
 	HandleResourceUpdate(uri string)
 	// HandleLogOrProgressNotification is called with every log message, and with the progress of every call that still runs. It
 	// runs on the reading goroutine, so it handles a notification before the call returns a result that arrived later.
-	HandleLogOrProgressNotification(n Notification)
+	HandleLogOrProgressNotification(n ProgressOrLogNotification)
 }
 
-// Notification is a progress or log notification of a server.
-type Notification struct {
+// ProgressOrLogNotification is a progress or log notification of a server.
+type ProgressOrLogNotification struct {
 	Method string         // "notifications/progress" or "notifications/message"
 	Params map[string]any // as the server sent them
 	// Tool and UseID identify the call that reported progress. They are empty for log messages.
@@ -61,7 +61,7 @@ func (i *notificationHandler) handleNotification(n wire.JSONRPCNotification) {
 		signalWithoutBlocking(i.subscriptionAcknowledged)
 	case string(wire.MethodNotificationProgress):
 		if w := i.forwardProgressToCall(params); w != nil {
-			i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
+			i.handler.HandleLogOrProgressNotification(ProgressOrLogNotification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
 		if uri, ok := params["uri"].(string); ok {
@@ -72,7 +72,7 @@ func (i *notificationHandler) handleNotification(n wire.JSONRPCNotification) {
 		if text, err := json.Marshal(params["data"]); err == nil {
 			i.debug.Printf("log %v: %.*s", params["level"], longest, text)
 		}
-		i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params})
+		i.handler.HandleLogOrProgressNotification(ProgressOrLogNotification{Method: method, Params: params})
 	}
 }
 
@@ -104,7 +104,7 @@ type pendingCall struct {
 	tokens []int64 // changed only by the goroutine that sends the requests of the call
 }
 
-type pendingCallKey struct{}
+type pendingCallContextKey struct{}
 
 // forwardProgressToCall passes a notification to its call and returns the call; nil means none.
 func (i *notificationHandler) forwardProgressToCall(params map[string]any) *pendingCall {

@@ -16,10 +16,10 @@ import (
 var shapesJSON string
 
 // shapes are the schemas of results, by method, and of the values inside them.
-var shapes = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(shapesJSON) })
+var shapes = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.MustParseSchemas(shapesJSON) })
 
 var shapesWithOptionalToolSchema = sync.OnceValue(func() plainjson.SchemaLibrary {
-	l := plainjson.ParseSchemas(shapesJSON)
+	l := plainjson.MustParseSchemas(shapesJSON)
 	l["tool"].Required = []string{"name"}
 	return l
 })
@@ -100,7 +100,7 @@ func (h InitializeResult) HasNoCapabilities() bool {
 	return len(plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](h.Capabilities)) == 0
 }
 
-// SupportsSubscriptions reports whether the server declared resource subscriptions.
-func (h InitializeResult) SupportsSubscriptions() bool {
+// HasResourceSubscriptions reports whether the server declared resource subscriptions.
+func (h InitializeResult) HasResourceSubscriptions() bool {
 	return plainjson.DecodeIgnoringErrors[struct{ Resources struct{ Subscribe bool } }](h.Capabilities).Resources.Subscribe
 }

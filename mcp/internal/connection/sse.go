@@ -21,7 +21,7 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 		err = limit.Err()
 	}
 	transient := isTransient(err)
-	if named := nameNetworkError(err); named != nil {
+	if named := unreachableServerError(err); named != nil {
 		err = fmt.Errorf("SSE error: %w", named)
 	}
 	if transient {
@@ -43,16 +43,16 @@ func (t *httpTransport) openStreamAndReadEndpoint() error {
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
-		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), CLIText: text, CLICode: httpErrorCode(resp), IsTransient: resp.StatusCode >= http.StatusInternalServerError}
+		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), CLIText: text, CLICode: formatHTTPStatus(resp), IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}
 	if !isEventStream(resp) {
 		resp.Body.Close()
 		text := `SSE error: Invalid content type, expected "text/event-stream"`
-		return &DialError{Reason: text, CLIText: text, CLICode: httpErrorCode(resp)}
+		return &DialError{Reason: text, CLIText: text, CLICode: formatHTTPStatus(resp)}
 	}
 	data := boundedLine{limit: t.maxMessageBytes}
 	t.legacyEventStream = newEventReader(resp.Body)
-	for first := (serverSentEvent{}); first.name != "endpoint"; {
+	for first := (serverSentEventHead{}); first.name != "endpoint"; {
 		data.reset()
 		if first, err = t.legacyEventStream.nextEvent(&data, math.MaxInt64); err != nil {
 			return errors.New("the event stream ended before it named an endpoint")

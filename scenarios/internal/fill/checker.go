@@ -15,7 +15,7 @@ import (
 // Checker checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
 // problems with their positions.
 type Checker struct {
-	Library     *ExpressionLibrary
+	Library     *CompiledExpressions
 	Source      *Source
 	ReadFile    func(path string) ([]byte, error) // reads a file that a value refers to
 	Diagnostics *diag.List                        // the problems

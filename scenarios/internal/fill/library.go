@@ -11,15 +11,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// ExpressionLibrary contains the compiled expressions and templates of a scenario; the source text and the names of the
+// CompiledExpressions contains the compiled expressions and templates of a scenario; the source text and the names of the
 // capture groups identify each. It also contains the files that values of the scenario refer to, by path.
-type ExpressionLibrary struct {
+type CompiledExpressions struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // which variables of [ExpressionLibrary.UsesTrackedVariable] occur in a compiled expression
+	used       map[string]bool           // which variables of [CompiledExpressions.UsesPerRequestVariable] occur in a compiled expression
 }
 
 type expressionKey struct {
@@ -27,9 +27,9 @@ type expressionKey struct {
 	groups string // names of the capture groups, separated by spaces
 }
 
-// NewEmptyExpressionLibrary returns a library that contains no compiled expressions yet.
-func NewEmptyExpressionLibrary() *ExpressionLibrary {
-	return &ExpressionLibrary{
+// NewCompiledExpressions returns a library that contains no compiled expressions yet.
+func NewCompiledExpressions() *CompiledExpressions {
+	return &CompiledExpressions{
 		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
 		files: map[string]json.RawMessage{}, texts: map[string]string{}, compilers: map[string]*eval.Compiler{}, used: map[string]bool{},
 	}
@@ -37,7 +37,7 @@ func NewEmptyExpressionLibrary() *ExpressionLibrary {
 
 // recordUsedVariables records which of [PerRequestVariables] and "results" the
 // expression may use. Callers compute the values of some variables only if an expression uses them.
-func (l *ExpressionLibrary) recordUsedVariables(expression string) {
+func (l *CompiledExpressions) recordUsedVariables(expression string) {
 	for _, name := range append(PerRequestVariables(), "results") {
 		if !l.used[name] && strings.Contains(expression, name) {
 			l.used[name] = true
@@ -45,9 +45,9 @@ func (l *ExpressionLibrary) recordUsedVariables(expression string) {
 	}
 }
 
-// UsesTrackedVariable reports whether a compiled expression may use name: one of [PerRequestVariables],
+// UsesPerRequestVariable reports whether a compiled expression may use name: one of [PerRequestVariables],
 // or "results". For other variables it returns false, because their use is not recorded.
-func (l *ExpressionLibrary) UsesTrackedVariable(name string) bool { return l.used[name] }
+func (l *CompiledExpressions) UsesPerRequestVariable(name string) bool { return l.used[name] }
 
 // PerRequestVariables returns the variables that may differ between two requests with the same history.
 func PerRequestVariables() []string {
@@ -63,7 +63,7 @@ func RequestPropertyVariables() []string {
 // have no capture groups, and their variables are those of [eval.BreakpointEnv].
 const GroupsMarkerOfBreakpointExpressions = "\x00breakpoint"
 
-func (l *ExpressionLibrary) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
+func (l *CompiledExpressions) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
 	if e, ok := l.compilers[groupNames]; ok {
 		return e
 	}

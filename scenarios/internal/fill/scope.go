@@ -13,7 +13,7 @@ import (
 
 // Scope evaluates the expressions of one response. Vars and Match must not be nil, because methods write to them.
 type Scope struct {
-	Library *ExpressionLibrary
+	Library *CompiledExpressions
 	Source  *Source
 	Groups  string         // names of the captures that expressions can use, separated by spaces
 	Vars    map[string]any // all variables except match and results
@@ -47,8 +47,8 @@ func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 	return eval.Text(v)
 }
 
-// TextFile returns the content of a text file that was read when the scenario was loaded, or "" for another file.
-func (s *Scope) TextFile(name string) string {
+// LoadedTextFile returns the content of a text file that was read when the scenario was loaded, or "" for another file.
+func (s *Scope) LoadedTextFile(name string) string {
 	return s.Library.texts[diag.JoinUnlessAbsolute(s.Source.Dir, name)]
 }
 

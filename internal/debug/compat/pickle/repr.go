@@ -61,13 +61,13 @@ func (p *printer) writeValue(v any, depth int) {
 	case []byte:
 		p.writeText("b" + quoteBytes(x[:min(len(x), p.remaining+2)]))
 	case *List:
-		p.writeList("[", x.Items, "]", depth)
+		p.writeDelimitedItems("[", x.Items, "]", depth)
 	case *Tuple:
 		end := ")"
 		if len(x.Items) == 1 {
 			end = ",)"
 		}
-		p.writeList("(", x.Items, end, depth)
+		p.writeDelimitedItems("(", x.Items, end, depth)
 	case *Set:
 		p.writeSet(x, depth)
 	case *Dict:
@@ -81,7 +81,7 @@ func (p *printer) writeValue(v any, depth int) {
 	}
 }
 
-func (p *printer) writeList(open string, items []any, end string, depth int) {
+func (p *printer) writeDelimitedItems(open string, items []any, end string, depth int) {
 	p.writeText(open)
 	for i, item := range items {
 		if p.remaining < 0 {
@@ -101,9 +101,9 @@ func (p *printer) writeSet(s *Set, depth int) {
 	case len(s.Items) == 0:
 		p.writeText(name + "()")
 	case s.Frozen:
-		p.writeList("frozenset({", s.Items, "})", depth)
+		p.writeDelimitedItems("frozenset({", s.Items, "})", depth)
 	default:
-		p.writeList("{", s.Items, "}", depth)
+		p.writeDelimitedItems("{", s.Items, "}", depth)
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *printer) writeObject(o *Object, depth int) {
 	}
 	p.writeValue(o.Callee, depth+1)
 	if args, ok := o.Args.(*Tuple); ok {
-		p.writeList("(", args.Items, ")", depth)
+		p.writeDelimitedItems("(", args.Items, ")", depth)
 	} else {
 		p.writeText("(*")
 		p.writeValue(o.Args, depth+1)
