@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type agentMeta struct {
 	RequestShape           string `json:"requestShape"`
 	NonInteractive         bool   `json:"requestNonInteractive"`
 	Model                  string `json:"model,omitempty"`
+	ModelNotNamed          bool   `json:"modelNotNamed,omitempty"` // by the call
 	SessionModel           string `json:"pickedEffortModel,omitempty"`
 	Finished               bool   `json:"finished,omitempty"`
 	WorktreeCleanlyRemoved bool   `json:"worktreeCleanlyRemoved,omitempty"`
@@ -132,6 +134,7 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 // setLaunch sets how the agent was started. model is its full name.
 func (m *agentMeta) setLaunch(launch protocol.AgentLaunch, model string) {
 	m.Name, m.Model, m.RequestShape, m.isOfSkill = launch.Name, cmp.Or(launch.Model, model), "foreground", launch.OfSkill
+	m.ModelNotNamed = launch.Model == ""
 	m.WorktreePath, m.WorktreeBranch, m.SpawnedWithWorktree = launch.WorktreePath, launch.WorktreeBranch, launch.WorktreePath != ""
 	if launch.InBackground {
 		m.RequestShape, m.LaunchedWithDefaults = "background", launch.Model == "" && !m.SpawnedWithWorktree
@@ -175,27 +178,24 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 }
 
 func (a *agentTranscripts) writeMetaFile(id string) error {
-	meta := a.metaByAgentID[id]
-	data, err := protocol.Marshal(meta)
+	entry, err := protocol.Marshal(struct {
+		Type string `json:"type"`
+		agentMeta
+	}{"agent_metadata", *a.metaByAgentID[id]})
 	if err != nil {
 		return err
 	}
 	path, writer := a.conversation.agentTranscriptPath(id), &a.conversation.writer
+	entry = writer.filter.Apply(entry)
 	if a.conversation.options.NoPersist {
 		writer = &transcriptWriter{} // --no-session-persistence does not prevent this file
 	}
-	if err := writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
+	meta := bytes.Replace(entry, []byte(`"type":"agent_metadata",`), nil, 1)
+	if err := writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", meta, 0o644); err != nil {
 		return err
 	}
 	if a.conversation.writer.lineObserver == nil || a.conversation.writer.isDisabled {
 		return nil
-	}
-	entry, err := protocol.Marshal(struct {
-		Type string `json:"type"`
-		agentMeta
-	}{"agent_metadata", *meta})
-	if err != nil {
-		return err
 	}
 	a.conversation.writer.lineObserver(path, entry)
 	return nil
