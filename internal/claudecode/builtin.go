@@ -1,7 +1,7 @@
 package claudecode
 
 import (
-	_ "embed" // the table of commands
+	_ "embed" // the tables of commands and output styles
 	"fmt"
 	"slices"
 	"strings"
@@ -19,10 +19,11 @@ type BuiltinCommand struct {
 	// HiddenInMenu reports that the menu of all commands does not list the command: it was removed, needs another account or
 	// is another name of a command.
 	HiddenInMenu   bool
-	FullscreenOnly bool // reports that the inline renderer does not have the command
-	PromptInMenu   bool // the menu of all commands lists the command at the end, among the skills
-	Chars          int  // length of the description of a skill that is always in the context; 0 means another command
-	forModelOnly   bool // users cannot type the name
+	FullscreenOnly bool     // reports that the inline renderer does not have the command
+	PromptInMenu   bool     // the menu of all commands lists the command at the end, among the skills
+	Chars          int      // length of the description of a skill that is always in the context; 0 means another command
+	forModelOnly   bool     // users cannot type the name
+	Tools          []string // tools that the skill may use without permission questions
 }
 
 // commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments and description. Tabs
@@ -36,8 +37,11 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 	const columns = 5
 	for line := range strings.Lines(commandTable) {
 		column := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), make([]string, columns)...)
-		is, chars := map[string]bool{}, 0
+		is, chars, tools := map[string]bool{}, 0, []string(nil)
 		for word := range strings.FieldsSeq(column[1]) {
+			if tool, ok := strings.CutPrefix(word, "tool:"); ok {
+				tools = append(tools, tool)
+			}
 			is[word] = true
 			_, _ = fmt.Sscan(word, &chars) // most words are not numbers
 		}
@@ -45,7 +49,7 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 		all = append(all, BuiltinCommand{
 			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], condition: conditions[true],
 			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], FullscreenOnly: is["fullscreen"], PromptInMenu: is["skill"] || is["prompt"],
-			Chars: chars, forModelOnly: is["model"],
+			Chars: chars, forModelOnly: is["model"], Tools: tools,
 		})
 	}
 	return all
@@ -69,7 +73,16 @@ func (p Profile) availableCommandNames(include func(BuiltinCommand) bool) []stri
 
 // PrintModeCommandNamed finds a print-mode command by its name or an alias.
 func PrintModeCommandNamed(name string) (BuiltinCommand, bool) {
-	all := PrintModeCommands()
+	return commandNamed(PrintModeCommands(), name)
+}
+
+// PromptCommandNamed finds a built-in skill that every account has, or a command that is a prompt for the model, by its name or an alias.
+func PromptCommandNamed(name string) (BuiltinCommand, bool) {
+	b, _ := commandNamed(allCommands(), name)
+	return b, (b.PromptInMenu || b.forModelOnly) && b.condition == nil
+}
+
+func commandNamed(all []BuiltinCommand, name string) (BuiltinCommand, bool) {
 	i := slices.IndexFunc(all, func(b BuiltinCommand) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
 	if i < 0 {
 		return BuiltinCommand{}, false
@@ -109,16 +122,13 @@ func MenuCommandNamed(name string) BuiltinCommand {
 // OutputStyle is a built-in output style of the CLI.
 type OutputStyle struct{ Name, Description string }
 
+//go:embed output_styles.json
+var outputStyleTable string
+
 // OutputStyles lists the built-in output styles, with the descriptions that /output-style shows.
-func OutputStyles() []OutputStyle {
-	return []OutputStyle{
-		{"default", ""},
-		{"Proactive", "Claude executes immediately, minimizes interruptions, and prefers action over planning"},
-		{"Concise", "Claude responds tersely, leading with results and skipping preamble and narration"},
-		{"Explanatory", "Claude explains its implementation choices and codebase patterns"},
-		{"Learning", "Claude pauses and asks you to write small pieces of code for hands-on practice"},
-	}
-}
+func OutputStyles() []OutputStyle { return outputStyles() }
+
+var outputStyles = tableFromJSON[OutputStyle](outputStyleTable)
 
 // BuiltInSkillsListedForModel returns the built-in skills that the CLI lists for the model. They depend on the environment.
 func (p Profile) BuiltInSkillsListedForModel() (list []BuiltinCommand) {

@@ -145,7 +145,7 @@ func (e Environment) SubscriptionDefaultModel() string {
 
 // Models returns the models that a host can choose from, in the order of the real CLI's picker.
 func (e Environment) Models() []Model {
-	list := models()
+	list := slices.Clone(pickerModels())
 	if e.Credential != CredentialOAuth {
 		return list
 	}

@@ -1,6 +1,9 @@
 package claudecode
 
-import "time"
+import (
+	_ "embed" // for picker_models.json
+	"time"
+)
 
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"
@@ -22,17 +25,11 @@ type Model struct {
 // EffortLevels returns the effort levels, lowest first.
 func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
 
-// models lists the models in the order of the real CLI's picker.
-func models() []Model {
-	levels := EffortLevels()
-	return []Model{
-		{"default", "claude-opus-5-5", "Default (recommended)", "Opus 5.5, for complex work", true, levels, true, true, true, false},
-		{"opus", "claude-opus-5-5", "Opus", "Opus 5.5, for complex work", true, levels, true, true, true, false},
-		{"fable", "claude-fable-5-2", "Fable", "Fable 5.2, for the hardest and longest work", true, levels, true, true, true, false},
-		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet 5.5, for everyday work", true, levels, true, false, true, false},
-		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku 5.5, for quick answers", true, levels, true, false, true, false},
-	}
-}
+//go:embed picker_models.json
+var pickerModelTable string
+
+// pickerModels lists the models in the order of the real CLI's picker.
+var pickerModels = tableFromJSON[Model](pickerModelTable)
 
 // Delays before a screen appears, measured with Claude Code 2.1.330 on an idle machine of two cores. Until then, typed
 // text is kept for the first draft, and no key answers a dialog.

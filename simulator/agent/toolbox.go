@@ -117,7 +117,7 @@ func ruleMatchesTool(rule, tool string) bool {
 type RequestingAgent struct {
 	Definition
 	ModelName    string // full name
-	IsForked     bool   // the agent runs a skill
+	Skill        string // the skill that the agent runs; empty means none
 	InBackground bool
 	Launch       protocol.AgentLaunch
 }
@@ -132,7 +132,7 @@ func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 			if !w.isRunning {
 				launch.WorktreePath = w.worktree.Path
 			}
-			return RequestingAgent{w.definition, w.model, w.skillName != "", w.task.Background, launch}
+			return RequestingAgent{w.definition, w.model, w.skillName, w.task.Background, launch}
 		}
 	}
 	return RequestingAgent{}

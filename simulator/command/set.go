@@ -43,13 +43,14 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 		return simulator.SlashCommandAnsweringUnavailable{}, true
 	}
 	b, isBuiltin := claudecode.PrintModeCommandNamed(name)
+	prompt, isPrompt := catalog.BuiltInSkill(name)
 	switch {
 	case isBuiltin && !b.Skill:
 		return builtinCommand{s, b.Name}, true
-	case !isBuiltin && slices.ContainsFunc(claudecode.BuiltInSkillsInContext(), func(k claudecode.BuiltinCommand) bool { return k.Name == name }):
+	case !isBuiltin && isPrompt:
 		return modelOnlySkillCommand{name, name}, true
 	case b.RunsInAgent:
-		return customCommand{catalog.Command{Name: b.Name, Description: b.Description, Body: strings.TrimSpace("/" + name + " $ARGUMENTS"), RunsInAgent: true}, s.options}, true
+		return customCommand{prompt, s.options}, true
 	}
 	if s.options.Servers == nil {
 		return nil, false

@@ -2,9 +2,12 @@ package permission
 
 import (
 	"cmp"
+	_ "embed" // for obstacles.json
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -301,6 +304,15 @@ func approvalWithoutSuggestionList(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
+//go:embed obstacles.json
+var obstacleTable string
+
+// obstacleTexts has the reason for each kind of obstacle. In it, %s stands for the details of the obstacle.
+var obstacleTexts = sync.OnceValue(func() (texts map[shellcmd.ObstacleKind]string) {
+	_ = json.Unmarshal([]byte(obstacleTable), &texts) // the file is part of the program
+	return texts
+})
+
 // obstacleApproval returns the approval request for a command line with an obstacle to its analysis; nil means no question.
 // commandsAreAllowed is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalRequest {
@@ -321,40 +333,8 @@ func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalReq
 		if slices.Contains([]shellcmd.ObstacleKind{shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleVariableTestWithSubscript}, o.Kind) {
 			code = reasonCodeSemantics
 		}
-		const unknown = " in this command can't be checked before it runs"
-		return approvalWithEmptySuggestionList(cmp.Or(map[shellcmd.ObstacleKind]string{
-			shellcmd.ObstacleBraces:                             "Brace expansion",
-			shellcmd.ObstacleBackslashBeforeSpaceOrLineEnd:      "Contains backslash-escaped whitespace",
-			shellcmd.ObstacleUnicodeSpaceCharacter:              "Contains Unicode whitespace",
-			shellcmd.ObstacleZshDynamicNamedDirectory:           "Contains zsh ~[ dynamic directory syntax",
-			shellcmd.ObstacleZshEqualsExpansion:                 "Contains zsh =cmd equals expansion",
-			shellcmd.ObstacleQuoteInsideBraces:                  "Contains brace with quote character (expansion obfuscation)",
-			shellcmd.ObstacleExpandedHeredoc:                    "Heredoc with unquoted delimiter undergoes shell expansion",
-			shellcmd.ObstacleArithmetic:                         "Arithmetic expansion references variable or non-literal: " + o.Text,
-			shellcmd.ObstacleArithmeticTest:                     "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
-			shellcmd.ObstacleVariableTestWithSubscript:          "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
-			shellcmd.ObstacleDollarQuotedText:                   "Text with escape codes" + unknown,
-			shellcmd.ObstacleLoneDollar:                         "This command can't be checked before it runs",
-			shellcmd.ObstacleUnparsed:                           "Parse error",
-			shellcmd.ObstacleRedirectClosesDescriptor:           "A closed file descriptor",
-			shellcmd.ObstacleQuotedHashLine:                     "A quoted line that begins with #",
-			shellcmd.ObstacleArrayElementAssignment:             "This command can't be checked before it runs",
-			shellcmd.ObstacleDescriptorStoredInArrayElement:     "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
-			shellcmd.ObstacleEval:                               "'" + o.Text + "' evaluates arguments as shell code",
-			shellcmd.ObstacleBraceGroupOrArithmeticCommand:      "A group in braces or double parentheses" + unknown,
-			shellcmd.ObstacleFunction:                           "A function definition" + unknown,
-			shellcmd.ObstacleArrayAssignment:                    "A list of values" + unknown,
-			shellcmd.ObstacleCStyleForLoop:                      "A counting for loop" + unknown,
-			shellcmd.ObstacleCase:                               "A case statement" + unknown,
-			shellcmd.ObstacleCommandSubstitution:                "A nested command" + unknown,
-			shellcmd.ObstacleCommandSubstitutionInDoubleQuotes:  "Quoted text" + unknown,
-			shellcmd.ObstacleProcessSubstitution:                "A command used as a file" + unknown,
-			shellcmd.ObstacleVariableSetByScript:                "A variable set" + unknown,
-			shellcmd.ObstacleBracedVariable:                     "A variable in braces" + unknown,
-			shellcmd.ObstacleSeveralAssignmentsWithoutCommand:   "Variable assignments" + unknown,
-			shellcmd.ObstacleUnclearRedirect:                    "A file redirect" + unknown,
-			shellcmd.ObstacleReadWriteOrNamedDescriptorRedirect: "A file redirect" + unknown,
-		}[o.Kind], "A variable"+unknown)).setReasonCode(code)
+		text := cmp.Or(obstacleTexts()[o.Kind], "A variable in this command can't be checked before it runs")
+		return approvalWithEmptySuggestionList(strings.ReplaceAll(text, "%s", o.Text)).setReasonCode(code)
 	}
 }
 

@@ -411,7 +411,7 @@ func (s *System) MarshalJSON() ([]byte, error) {
 // hasUUIDBeforeSessionID reports whether the real CLI writes uuid before session_id for this event.
 func (s *System) hasUUIDBeforeSessionID() bool {
 	switch s.Subtype {
-	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational",
+	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational", "session_state_changed", "session_title_changed",
 		"task_started", "task_progress", "task_updated", "task_notification":
 		return true
 	case "status":

@@ -70,10 +70,11 @@ func canHideCommandText(r rune) bool { return unicode.IsControl(r) && r != '\t' 
 // IsReadOnly reports whether a Bash call only reads.
 func IsReadOnly(input json.RawMessage) bool {
 	in, err := tool.Decode[bashInput](input)
-	if err != nil || in.RunInBackground {
-		return false
-	}
-	script, err := shellcmd.Parse(in.Command)
+	return err == nil && !in.RunInBackground && isReadOnlyCommand(in.Command)
+}
+
+func isReadOnlyCommand(command string) bool {
+	script, err := shellcmd.Parse(command)
 	return err == nil && script.IsReadOnly()
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	Files *files.SeenFileTracker // records the files that a command prints
 	Tasks *task.Set              // contains the background commands; nil means that commands cannot run in the background
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
-	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
+	// files that differ from this state. If Snapshot is nil or returns nil, or if the command only reads, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
 	// OutputDir is the directory for output that is too large to show; it is created when needed. If OutputDir is empty,
 	// such output is truncated.

@@ -45,7 +45,7 @@ func (r *runningCommand) startProcess(ctx context.Context) (err error) {
 	if tool.EditsInPlace(r.input.Command) {
 		r.versionsBefore = r.files.CurrentModTimes()
 	}
-	if o := r.commands.options; o.Snapshot != nil && !r.input.RunInBackground {
+	if o := r.commands.options; o.Snapshot != nil && !r.input.RunInBackground && !isReadOnlyCommand(r.input.Command) {
 		r.repository = o.Snapshot(ctx, o.Shell.Dir())
 	}
 	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.input.Command, output); err != nil {

@@ -13,14 +13,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what testdata/facts.txtar expects")
 
-// obstacleNames lists the names of the constants in order.
-func obstacleNames() []string {
-	return strings.Fields(`NoObstacle Subshell Background Group Function Case Nested NestedInQuotes ProcessSubstitution BareVariable
-		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc UnclearRedirect HiddenRedirect Evaluates ArithmeticTest
-		SubscriptTest List Subscript CountingLoop DescriptorVariable ForeignSpace NamedDirectory EqualsExpansion QuotedBrace CodedText
-		LoneDollar Unparsed ClosedDescriptor HiddenLine`)
-}
-
 // wordFacts describes a word in one line.
 func wordFacts(w Word) string {
 	var facts []string
@@ -120,7 +112,7 @@ func scriptFacts(s Script) string {
 		}
 	}
 	if s.Obstacle != (Obstacle{}) {
-		facts = append(facts, strings.TrimSpace("obstacle: "+obstacleNames()[s.Obstacle.Kind]+" "+s.Obstacle.Text))
+		facts = append(facts, strings.TrimSpace("obstacle: "+string(s.Obstacle.Kind)+" "+s.Obstacle.Text))
 	}
 	return strings.Join(facts, ", ")
 }

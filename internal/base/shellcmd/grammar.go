@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"slices"
@@ -122,6 +123,9 @@ type programTable struct {
 
 	// Variables that rules and permissions ignore before a command. Those of the locale must also have a value such as C or UTF-8.
 	HarmlessVariables, LocaleVariables []string
+	AlwaysReadOnly                     []string          // programs that write nothing with any arguments
+	TputEffects                        []string          // capabilities of terminals that clear, reset or program the terminal
+	SameGrammarAs                      map[string]string // other names of programs in ReadOnly
 }
 
 var programs = sync.OnceValue(func() (t programTable) {
@@ -137,12 +141,6 @@ func ReadingPhrase(commandName string) string { return programs().ReadingPhrases
 
 // grammarOf returns the options with which the program called name changes nothing; ok is false if no such options are known.
 func grammarOf(name string) (g readOnlyOptionGrammar, ok bool) {
-	switch name {
-	case "egrep", "fgrep":
-		name = "grep"
-	case "fdfind":
-		name = "fd"
-	}
-	g, ok = programs().ReadOnly[name]
+	g, ok = programs().ReadOnly[cmp.Or(programs().SameGrammarAs[name], name)]
 	return g, ok
 }

@@ -67,7 +67,7 @@ func TestQuotingObstacles(t *testing.T) {
 	} {
 		for _, command := range commands {
 			if s, err := Parse(command); err != nil || s.Obstacle.Kind != kind {
-				t.Errorf("%q: obstacle %d (%v), want %d", command, s.Obstacle.Kind, err, kind)
+				t.Errorf("%q: obstacle %q (%v), want %q", command, s.Obstacle.Kind, err, kind)
 			}
 		}
 	}

@@ -3,45 +3,45 @@ package shellcmd
 import "slices"
 
 // ObstacleKind is a form of shell text whose effect is unknown before it runs.
-type ObstacleKind int
+type ObstacleKind string
 
 // The kinds of obstacles.
 const (
-	NoObstacle                                 ObstacleKind = iota
-	ObstacleSubshell                                        // ( … )
-	ObstacleBackground                                      // … &
-	ObstacleBraceGroupOrArithmeticCommand                   // { … } and (( … ))
-	ObstacleFunction                                        // name() { … }
-	ObstacleCase                                            // case … esac
-	ObstacleCommandSubstitution                             // $( … ) and backquotes
-	ObstacleCommandSubstitutionInDoubleQuotes               // "$( … )"
-	ObstacleProcessSubstitution                             // <( … )
-	ObstacleBareVariable                                    // $NAME
-	ObstacleVariableSetByScript                             // $NAME that the same script sets
-	ObstacleBracedVariable                                  // ${NAME}
-	ObstacleSeveralAssignmentsWithoutCommand                // A=1 B=2 and no command
-	ObstacleArithmetic                                      // $((NAME+1)); Text = NAME
-	ObstacleBraces                                          // {a,b}
-	ObstacleBackslashBeforeSpaceOrLineEnd                   // a\ b, or a continued line inside a word
-	ObstacleExpandedHeredoc                                 // << EOF, in which the text is expanded
-	ObstacleUnclearRedirect                                 // a redirection of a compound command, << EOF followed by other text on the line, or a descriptor above 9
-	ObstacleReadWriteOrNamedDescriptorRedirect              // <> FILE or {name}> FILE
-	ObstacleEval                                            // eval and similar commands; Text is the command
-	ObstacleArithmeticTest                                  // [[ a -eq b ]]; Text = "[[ ... -eq ..."
-	ObstacleVariableTestWithSubscript                       // test -v a[x]; Text = "test -v"
-	ObstacleArrayAssignment                                 // a=(x y)
-	ObstacleArrayElementAssignment                          // a[x]=y
-	ObstacleCStyleForLoop                                   // a loop such as for ((…))
-	ObstacleDescriptorStoredInArrayElement                  // {a[x]}<file
-	ObstacleUnicodeSpaceCharacter                           // a no-break space or similar character
-	ObstacleZshDynamicNamedDirectory                        // ~[name]
-	ObstacleZshEqualsExpansion                              // =command
-	ObstacleQuoteInsideBraces                               // {'a',b}
-	ObstacleDollarQuotedText                                // $'…' and $"…"
-	ObstacleLoneDollar                                      // a$
-	ObstacleUnparsed                                        // the word =, or a comment after && or ||
-	ObstacleRedirectClosesDescriptor                        // <&-
-	ObstacleQuotedHashLine                                  // a quoted line that begins with #
+	NoObstacle                                 ObstacleKind = ""
+	ObstacleSubshell                           ObstacleKind = "subshell"                           // ( … )
+	ObstacleBackground                         ObstacleKind = "background"                         // … &
+	ObstacleBraceGroupOrArithmeticCommand      ObstacleKind = "braceGroupOrArithmeticCommand"      // { … } and (( … ))
+	ObstacleFunction                           ObstacleKind = "function"                           // name() { … }
+	ObstacleCase                               ObstacleKind = "case"                               // case … esac
+	ObstacleCommandSubstitution                ObstacleKind = "commandSubstitution"                // $( … ) and backquotes
+	ObstacleCommandSubstitutionInDoubleQuotes  ObstacleKind = "commandSubstitutionInDoubleQuotes"  // "$( … )"
+	ObstacleProcessSubstitution                ObstacleKind = "processSubstitution"                // <( … )
+	ObstacleBareVariable                       ObstacleKind = "bareVariable"                       // $NAME
+	ObstacleVariableSetByScript                ObstacleKind = "variableSetByScript"                // $NAME that the same script sets
+	ObstacleBracedVariable                     ObstacleKind = "bracedVariable"                     // ${NAME}
+	ObstacleSeveralAssignmentsWithoutCommand   ObstacleKind = "severalAssignmentsWithoutCommand"   // A=1 B=2 and no command
+	ObstacleArithmetic                         ObstacleKind = "arithmetic"                         // $((NAME+1)); Text = NAME
+	ObstacleBraces                             ObstacleKind = "braces"                             // {a,b}
+	ObstacleBackslashBeforeSpaceOrLineEnd      ObstacleKind = "backslashBeforeSpaceOrLineEnd"      // a\ b, or a continued line inside a word
+	ObstacleExpandedHeredoc                    ObstacleKind = "expandedHeredoc"                    // << EOF, in which the text is expanded
+	ObstacleUnclearRedirect                    ObstacleKind = "unclearRedirect"                    // a redirection of a compound command, << EOF followed by other text on the line, or a descriptor above 9
+	ObstacleReadWriteOrNamedDescriptorRedirect ObstacleKind = "readWriteOrNamedDescriptorRedirect" // <> FILE or {name}> FILE
+	ObstacleEval                               ObstacleKind = "eval"                               // eval and similar commands; Text is the command
+	ObstacleArithmeticTest                     ObstacleKind = "arithmeticTest"                     // [[ a -eq b ]]; Text = "[[ ... -eq ..."
+	ObstacleVariableTestWithSubscript          ObstacleKind = "variableTestWithSubscript"          // test -v a[x]; Text = "test -v"
+	ObstacleArrayAssignment                    ObstacleKind = "arrayAssignment"                    // a=(x y)
+	ObstacleArrayElementAssignment             ObstacleKind = "arrayElementAssignment"             // a[x]=y
+	ObstacleCStyleForLoop                      ObstacleKind = "cStyleForLoop"                      // a loop such as for ((…))
+	ObstacleDescriptorStoredInArrayElement     ObstacleKind = "descriptorStoredInArrayElement"     // {a[x]}<file
+	ObstacleUnicodeSpaceCharacter              ObstacleKind = "unicodeSpaceCharacter"              // a no-break space or similar character
+	ObstacleZshDynamicNamedDirectory           ObstacleKind = "zshDynamicNamedDirectory"           // ~[name]
+	ObstacleZshEqualsExpansion                 ObstacleKind = "zshEqualsExpansion"                 // =command
+	ObstacleQuoteInsideBraces                  ObstacleKind = "quoteInsideBraces"                  // {'a',b}
+	ObstacleDollarQuotedText                   ObstacleKind = "dollarQuotedText"                   // $'…' and $"…"
+	ObstacleLoneDollar                         ObstacleKind = "loneDollar"                         // a$
+	ObstacleUnparsed                           ObstacleKind = "unparsed"                           // the word =, or a comment after && or ||
+	ObstacleRedirectClosesDescriptor           ObstacleKind = "redirectClosesDescriptor"           // <&-
+	ObstacleQuotedHashLine                     ObstacleKind = "quotedHashLine"                     // a quoted line that begins with #
 )
 
 // Obstacle is the first construct of a script that prevents judging it by its simple commands.

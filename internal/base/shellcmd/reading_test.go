@@ -126,7 +126,7 @@ func TestTextObstacle(t *testing.T) {
 	} {
 		for _, in := range commands {
 			if got := textObstacle(in); got.Kind != kind || got.IsFoundWithoutParsing() != (kind != NoObstacle) {
-				t.Errorf("textObstacle(%q) = %+v, want %d", in, got, kind)
+				t.Errorf("textObstacle(%q) = %+v, want %q", in, got, kind)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (c Command) IsReadOnly() bool {
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
 	}
-	if isAlwaysReadOnly(c.Args[0]) { // with globs, some of these commands are not read-only
+	if slices.Contains(programs().AlwaysReadOnly, c.Args[0]) { // with globs, some of these commands are not read-only
 		return !slices.Contains(strings.Fields("seq sleep id expr true false uname nproc free cal groups uptime locale numfmt tsort type"), c.Args[0]) ||
 			!slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	}
@@ -109,22 +109,13 @@ func HasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
-// isAlwaysReadOnly reports whether a command writes nothing with any arguments.
-func isAlwaysReadOnly(name string) bool {
-	return slices.Contains([]string{
-		"ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
-		"cmp", "diff", "basename", "dirname", "realpath", "readlink", "seq", "sleep", "id", "groups", "uname", "uptime", "nproc", "free", "locale",
-		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand", "column", "pr",
-	}, name)
-}
-
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
 		if name == "ps" && len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			g.MaxOperands = -1
 		}
-		return g.allowsOptionsAndOperands(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
+		return g.allowsOptionsAndOperands(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, programs().TputEffects...))
 	}
 	switch name {
 	case "find":
@@ -152,9 +143,6 @@ func isReadOnlyWith(name string, args []string) bool {
 	}
 	return false
 }
-
-// tputEffects are the capabilities of terminals that need permission, because they clear, reset or program the terminal.
-const tputEffects = "clear init reset rs1 rs2 rs3 is1 is2 is3 iprog if rf flash mc0 mc4 mc5 mc5p pfkey pfloc pfx pfxl smcup rmcup"
 
 // isReadOnlyDocker reports whether a docker command only reads. An option that selects another server or configuration
 // is refused (observed with 2.1.330).

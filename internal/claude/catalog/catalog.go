@@ -150,6 +150,12 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
+// BuiltInSkill returns a built-in skill. Its body is what a user would type, because the instructions belong to the vendor.
+func BuiltInSkill(name string) (Command, bool) {
+	b, ok := claudecode.PromptCommandNamed(name)
+	return Command{Name: b.Name, Description: b.Description, Body: "/" + name + " $ARGUMENTS", Tools: b.Tools, RunsInAgent: b.RunsInAgent, HiddenFromModel: b.Chars == 0}, ok
+}
+
 // SimilarNameHint returns a sentence that suggests the skill or command with the most similar name, or "".
 func (c *Catalog) SimilarNameHint(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)

@@ -200,7 +200,7 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 		}
 		a, err := p.session.Initialize(work, g)
 		if err == nil {
-			p.recordInitializeSucceeded()
+			p.recordInitializeSucceeded(g.FirstPrompt)
 		}
 		if g.connect != nil {
 			g.ConnectServersUntilFirstMessage(func(context.Context) {})

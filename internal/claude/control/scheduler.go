@@ -298,10 +298,15 @@ func (d *promptScheduler) beginInitialize() (isRepeatedOrLate bool) {
 	return d.turn.count > 0 || d.turn.prompt != nil || d.initialize.succeeded || d.initialize.unanswered > 1
 }
 
-func (d *promptScheduler) recordInitializeSucceeded() {
+// recordInitializeSucceeded also queues the prompt that runs before those of the host, unless it is empty.
+func (d *promptScheduler) recordInitializeSucceeded(firstPrompt string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.succeeded = true
+	if firstPrompt != "" {
+		first := &queuedPrompt{message: protocol.UserMessage{Content: protocol.Content{Text: firstPrompt}}, startsAtOnce: true, arrivedDuringInitialize: true}
+		d.queue.waiting = slices.Insert(d.queue.waiting, 0, first)
+	}
 }
 
 func (d *promptScheduler) recordInitializeServersConnected() {

@@ -119,7 +119,8 @@ type Answer struct {
 // InitializeRequest is an initialize request, with the means to connect its servers.
 type InitializeRequest struct {
 	Request
-	RepeatedOrLate bool // follows a turn or an initialize request that did not fail
+	RepeatedOrLate bool   // follows a turn or an initialize request that did not fail
+	FirstPrompt    string // set by the session: a prompt to run before those of the host
 	connect        func(connect func(ctx context.Context))
 }
 

@@ -12,6 +12,7 @@ import (
 // InitializeAnswer is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
 type InitializeAnswer struct {
 	startFrames           []protocol.Event // of SessionStart hooks; written before the answer
+	firstPrompt           string           // of the main agent
 	Commands              []Command        `json:"commands"`
 	Agents                []Agent          `json:"agents"`
 	OutputStyle           string           `json:"output_style"`

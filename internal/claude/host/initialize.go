@@ -36,6 +36,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	for _, ev := range d.startFrames {
 		r.conn.WriteEvent(ev)
 	}
+	g.FirstPrompt = d.firstPrompt
 	g.ConnectServersUntilFirstMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.CurrentSessionState()
@@ -146,6 +147,10 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	}
 	d := h.initializeAnswer()
 	d.startFrames, d.PluginsApplied = frames, plugins
+	if plan := h.session.Plan(); !in.RepeatedOrLate {
+		mainAgent, _ := plan.Catalog.Agent(plan.Customization.Agent)
+		d.firstPrompt = mainAgent.First
+	}
 	d.HooksApplied = in.Hooks != nil
 	if plainjson.IsSet(in.MCPServers) {
 		d.MCPServersApplied = new(h.session.Plan().Host.AwaitInitialize)

@@ -146,7 +146,11 @@ type skillLibrary struct {
 }
 
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
-	return l.catalog.Command(strings.TrimPrefix(name, "/"))
+	name = strings.TrimPrefix(name, "/")
+	if k, ok := l.catalog.Command(name); ok {
+		return k, true
+	}
+	return catalog.BuiltInSkill(name)
 }
 
 func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
@@ -178,11 +182,17 @@ func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s ag
 	return forkedSkill(k, loaded.Text), true, err
 }
 
-func (l *skillLibrary) forksAgent(call protocol.ToolUse) bool {
+// calledSkill returns the skill that a call of the tool Skill names, or the zero value.
+func (l *skillLibrary) calledSkill(call protocol.ToolUse) catalog.Command {
 	var in struct{ Skill string }
 	_ = json.Unmarshal(call.Input, &in) // a call with invalid input names no skill
 	k, _ := l.findCommand(in.Skill)
-	return k.RunsInAgent && l.Check(in.Skill) == nil
+	return k
+}
+
+func (l *skillLibrary) forksAgent(call protocol.ToolUse) bool {
+	k := l.calledSkill(call)
+	return k.RunsInAgent && l.Check(k.Name) == nil
 }
 
 // Preload returns the text of a skill that an agent type lists, or false if the skill is unknown or cannot be expanded.

@@ -397,7 +397,7 @@ func (s *sessionContext) modelRequestSource(requestingAgent agent.RequestingAgen
 		return "repl_main_thread"
 	case requestingAgent.Name == "":
 		return "sdk"
-	case requestingAgent.IsForked:
+	case requestingAgent.Skill != "":
 		return "agent:custom"
 	case a.Source == "built-in":
 		return "agent:builtin:" + requestingAgent.Name

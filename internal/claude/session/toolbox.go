@@ -120,6 +120,18 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
+// refuseSkillInItsOwnAgent returns the error for a call of the skill that the calling agent runs, or nil.
+func (t *toolbox) refuseSkillInItsOwnAgent(call protocol.ToolUse) *protocol.ToolResult {
+	name := t.skills.calledSkill(call).Name
+	if name == "" || call.Name != "Skill" || call.Agent == nil || t.agents.RequestingAgent(call.Agent.ID).Skill != name {
+		return nil
+	}
+	text := "Skill " + name + " is already executing in this forked context — you are the subagent running it. Execute the instructions in the skill body directly instead of re-invoking the Skill tool."
+	refusal := protocol.UsageError(text)
+	refusal.Output = "Error: " + text
+	return &refusal
+}
+
 // invalidOrUnavailableCallRefusal returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
 // a failed MCP server, it first connects this server again.
 func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call protocol.ToolUse) *executor.Result {
@@ -131,7 +143,7 @@ func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call prot
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // false if the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
-	if refused := cmp.Or(executor.SearchOrResourceInputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
+	if refused := cmp.Or(executor.SearchOrResourceInputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call), t.refuseSkillInItsOwnAgent(call)); refused != nil {
 		if def, _ := t.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
 			t.setOrClearUnsentSchema(call, def, refused)
 		}
