@@ -168,7 +168,8 @@ func (s *testRun) failTestWithRunProblems() {
 }
 
 func (s *testRun) killLeftoversAndFindProblems() (testFailures, warnings []string) {
-	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
+	var in verdict.Input
+	in.Lint.Tools = builtin.Definitions()
 	runner.KillLeftoverClaudesAndServers(s.claudelessRunID(), &in)
 	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}, nil

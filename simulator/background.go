@@ -19,7 +19,7 @@ type backgroundTaskReporter struct {
 }
 
 func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.ConversationPhase) {
-	if b.sim.main.Tasks == nil || b.out.consumerStopped {
+	if b.out.consumerStopped {
 		return
 	}
 	events := b.sim.main.Tasks.Take(phase)
@@ -34,7 +34,7 @@ func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.Conve
 
 // endTurnIfBudgetIsSpent sets budgetEnd if the budget is spent. The agents for which the turn waits then show no more events.
 func (b *backgroundTaskReporter) endTurnIfBudgetIsSpent() (isSpent bool) {
-	if b.budgetEnd = b.totals.turnEndErrorIfBudgetSpent(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
+	if b.budgetEnd = b.totals.turnEndErrorIfBudgetSpent(false); b.budgetEnd != nil {
 		b.sim.main.Tasks.AbandonForeground()
 	}
 	return b.budgetEnd != nil
@@ -63,7 +63,7 @@ func (b *backgroundTaskReporter) sleepWhileEmittingTaskEvents(ctx context.Contex
 	if d <= 0 || b.out.consumerStopped {
 		return cmp.Or(b.out.errorIfConsumerStopped(), ctx.Err())
 	}
-	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningBackgroundTask() {
+	if !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningBackgroundTask() {
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
 	b.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
@@ -106,7 +106,7 @@ func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, maxWai
 
 // taskEventQueuedSignal returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
 func (b *backgroundTaskReporter) taskEventQueuedSignal() <-chan struct{} {
-	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
+	if !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
 	}
 	return b.sim.main.Tasks.ChangeSignal()
@@ -115,7 +115,7 @@ func (b *backgroundTaskReporter) taskEventQueuedSignal() <-chan struct{} {
 // addTaskNoticesToRunningTurn adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
 func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.ShowsEventsLive() {
+	if !tasks.ShowsEventsLive() {
 		return
 	}
 	for n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice(task.ConversationPhaseInTurn) {
@@ -123,17 +123,7 @@ func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	}
 }
 
-func (b *backgroundTaskReporter) sessionSubagentStats() *protocol.SubagentStats {
-	if b.sim.main.Tasks == nil {
-		return &protocol.SubagentStats{ByType: map[string]int{}}
-	}
-	return new(b.sim.main.Tasks.Stats())
-}
-
 func (b *backgroundTaskReporter) sessionCrons() protocol.NeverNullJSONList[protocol.SessionCron] {
-	if b.sim.main.Tasks == nil {
-		return nil
-	}
 	var list protocol.NeverNullJSONList[protocol.SessionCron]
 	for _, j := range b.sim.main.Tasks.Jobs() {
 		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expression(), Recurring: j.Recurring, Prompt: j.Prompt})

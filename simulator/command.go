@@ -111,10 +111,6 @@ func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c sl
 // immediately. All other events are returned in eventsToEmitAfterInit; the caller emits them after init.
 func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(context.Context) (string, error)) (answer string, eventsToEmitAfterInit []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
-	if tasks == nil {
-		answer, err = runAgent(ctx)
-		return answer, nil, err
-	}
 	take := func() {
 		for _, ev := range tasks.Take(task.ConversationPhaseInTurn) {
 			if frame, ok := ev.(*protocol.System); ok {
@@ -204,9 +200,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	if err := k.out.errorIfConsumerStopped(); err != nil {
 		return err
 	}
-	if s.main.Tasks != nil {
-		s.main.Tasks.EndAllAndDiscardEvents()
-	}
+	s.main.Tasks.EndAllAndDiscardEvents()
 	k.out.emitSystem("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
 	if err := k.out.errorIfConsumerStopped(); err != nil {
 		return err

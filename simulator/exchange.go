@@ -113,9 +113,7 @@ func (x *modelClient) requestModelAndEmitReply(ctx context.Context, req scenario
 		x.nextReplyIsUnstreamed = x.nextReplyIsUnstreamed || f.Type == scenarios.FailStreamError && !f.Whole
 	}
 	x.lastReply.hasMoreSteps = reply.HasMore
-	if x.sim.main.Tasks != nil {
-		x.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
-	}
+	x.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
 	calls, err := x.streamReply(ctx, req, reply, tools)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ type preparedCall struct {
 	assistantEventID string                     // uuid of the assistant event
 	writtenName      string                     // tool name that the model wrote, if another tool runs
 	readOnly         bool                       // means that the call may run in parallel even if its tool is not read-only
+	runsAlone        bool                       // means that the call must not run in parallel even if its tool is read-only
 	refusal          *executor.Result           // result that replaces the run; nil means the call may run
 	earlyResult      *executedCall              // the result that was emitted while the message was streamed; nil means none
 	started          *callStartedWhileStreaming // set if the call has been running since its message was streamed; otherwise nil
@@ -289,7 +290,7 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 		return err
 	}
 	prepared := m.sim.options.Tools.Prepare(b)
-	c := preparedCall{toolUse: b, assistantEventID: id, readOnly: prepared.ReadOnly}
+	c := preparedCall{toolUse: b, assistantEventID: id, readOnly: prepared.ReadOnly, runsAlone: prepared.RunsAlone}
 	if prepared.ExecutedName != "" {
 		c.toolUse.Name, c.writtenName = prepared.ExecutedName, b.Name
 	}

@@ -108,7 +108,7 @@ type MainOptions struct {
 	Start      SessionStart
 	Context    InitAndContextProvider
 	Transcript Transcript
-	// Tasks is the set of background tasks; nil means none. The caller closes it.
+	// Tasks is the set of background tasks; nil means an empty set. The caller closes it.
 	Tasks    *task.Set
 	Prompts  PromptQueue
 	Commands Commands
@@ -286,6 +286,7 @@ type ToolCallChangesBeforeShown struct {
 	Input        json.RawMessage // replaces the input, for display and execution; nil means no change
 	ExecutedName string          // the tool that runs instead of the tool in the call; empty means the tool in the call
 	ReadOnly     bool            // the call may run in parallel even if its tool is not read-only
+	RunsAlone    bool            // the call must not run in parallel even if its tool is read-only
 }
 
 // Precheck is the result of [Tools.Precheck].

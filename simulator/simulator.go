@@ -18,6 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // Simulator runs the turns of one conversation, one at a time.
@@ -111,6 +112,9 @@ func New(o Options) (*Simulator, error) {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	s.commands = cmp.Or[Commands](s.commands, emptyCommandSet{})
+	if s.main.Tasks == nil {
+		s.main.Tasks = task.New(task.Options{Ordered: true})
+	}
 	s.history.resumed, s.history.unansweredTexts = s.main.Start.Resumed, s.main.Start.UnansweredPrompts
 	s.totals.restoreCosts(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {

@@ -94,7 +94,7 @@ func (d *toolCallRunner) precheckAndUpdateCall(ctx context.Context, call *prepar
 // canRunInParallel reports whether the call may run at the same time as an adjacent one: it is read-only, or its result
 // is already known, for example because it was refused.
 func (c preparedCall) canRunInParallel() bool {
-	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
+	return (c.readOnly || c.tool.ReadOnly) && !c.runsAlone || c.earlyResult != nil
 }
 
 // runCallsInParallel runs calls[firstIndex:endIndex] in parallel and emits each result when it arrives or, if the

@@ -130,9 +130,7 @@ func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 		}
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.usd, s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
-		if s.main.Tasks != nil {
-			r.SubagentStats = new(s.main.Tasks.Stats())
-		}
+		r.SubagentStats = new(s.main.Tasks.Stats())
 	}
 }
 

@@ -289,7 +289,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError, SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: s.options.Display.FastModeState, FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
-		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
+		SubagentStats: new(t.sim.main.Tasks.Stats()), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
 		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
 	t.totals.fillResultAndAddTimesToSession(r, time.Duration(s.options.State.asked.Swap(0)))
@@ -352,9 +352,6 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
-		if tasks == nil {
-			return
-		}
 		o := &emitter{sim: s, yield: yield}
 		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals, budgetUSD: s.options.Limits.BudgetUSD}}
 		for {
@@ -376,22 +373,19 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 // NextNotice removes and returns the next prompt about a finished background task. It returns false if none is pending, or if
 // [Simulator.BackgroundEvents] has not yielded all events yet.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
-	if s.main.Tasks == nil {
-		return protocol.UserMessage{}, false
-	}
 	n, ok := s.main.Tasks.NextNotice(task.ConversationPhaseBetweenTurns)
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed, NoQuery: s.main.Tasks.HasPendingNotice()}, ok
 }
 
 // HasBackgroundWorkOrNotice reports whether background tasks run or a notice about an ended task is pending.
 func (s *Simulator) HasBackgroundWorkOrNotice() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.HasRunningBackgroundTask() || s.main.Tasks.HasPendingNotice())
+	return s.main.Tasks.HasRunningBackgroundTask() || s.main.Tasks.HasPendingNotice()
 }
 
 // BackgroundWorkWillCauseTurn reports whether background work will cause another turn, because an
 // agent is running or the model does not know yet that a task has ended.
 func (s *Simulator) BackgroundWorkWillCauseTurn() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownBackgroundAgent() || s.main.Tasks.HasPendingNotice())
+	return s.main.Tasks.HasRunningOrUnshownBackgroundAgent() || s.main.Tasks.HasPendingNotice()
 }
 
 // WaitForBackgroundAndItsTurns waits for background tasks, as the real CLI does before it exits. It yields the events of the tasks and of the

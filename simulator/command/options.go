@@ -14,11 +14,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Options configure a Set. Servers and Memories are optional; everything else is required.
+// Options configure a Set. InstructionFiles are optional; everything else is required.
 type Options struct {
 	State            *simulator.SessionState
 	Catalog          *catalog.Catalog
-	Servers          Servers // nil means none
+	Servers          Servers
 	Rules            RuleGranter
 	Session          Session
 	Models           ModelNameResolver

@@ -52,9 +52,6 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	case b.RunsInAgent:
 		return customCommand{prompt, s.options}, true
 	}
-	if s.options.Servers == nil {
-		return nil, false
-	}
 	for _, st := range s.options.Servers.Servers() {
 		for _, p := range st.Prompts {
 			if p.Command() == name || mcpPromptTitle(p) == name {
@@ -155,10 +152,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 
 func mcpServersText(o Options, args string) string {
 	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
-	var statuses []mcp.ServerStatus
-	if o.Servers != nil {
-		statuses = o.Servers.Servers()
-	}
+	statuses := o.Servers.Servers()
 	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
 		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
 			return usage
@@ -179,15 +173,13 @@ func mcpServersText(o Options, args string) string {
 // loadedContext lists the parts of the context other than the conversation.
 func loadedContext(o Options) slash.LoadedContext {
 	l := o.Context.SystemPromptAndToolTokens()
-	if o.Servers != nil {
-		for _, st := range o.Servers.Servers() {
-			if st.Instructions != "" {
-				l.MCPInstructions = append(l.MCPInstructions, slash.UsageItem{Name: st.Name, Tokens: slash.TokensOfPart("## " + st.Name + "\n" + st.Instructions)})
-			}
+	for _, st := range o.Servers.Servers() {
+		if st.Instructions != "" {
+			l.MCPInstructions = append(l.MCPInstructions, slash.UsageItem{Name: st.Name, Tokens: slash.TokensOfPart("## " + st.Name + "\n" + st.Instructions)})
 		}
-		for _, t := range o.Servers.Tools() {
-			l.MCPTools = append(l.MCPTools, slash.UsageItem{Name: t.Name, Server: t.Server})
-		}
+	}
+	for _, t := range o.Servers.Tools() {
+		l.MCPTools = append(l.MCPTools, slash.UsageItem{Name: t.Name, Server: t.Server})
 	}
 	for _, a := range o.Catalog.Agents() {
 		if a.Source != "built-in" {

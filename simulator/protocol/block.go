@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -317,23 +318,13 @@ func MarshalFields[F ~struct {
 	Key   string
 	Value any
 }](parts ...[]F) ([]byte, error) {
-	out := []byte{'{'}
-	for _, part := range parts {
-		for _, f := range part {
-			f := Field(f)
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			key, err := Marshal(f.Key)
-			if err != nil {
-				return nil, err
-			}
-			value, err := Marshal(f.Value)
-			if err != nil {
-				return nil, err
-			}
-			out = append(append(append(out, key...), ':'), value...)
+	var object plainjson.Object
+	for _, f := range slices.Concat(parts...) {
+		value, err := Marshal(Field(f).Value)
+		if err != nil {
+			return nil, err
 		}
+		object = append(object, plainjson.Member{Key: Field(f).Key, Value: value})
 	}
-	return append(out, '}'), nil
+	return object.Raw(), nil
 }

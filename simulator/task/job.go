@@ -106,11 +106,8 @@ func (s *Set) Jobs() []Job {
 	return slices.Clone(s.scheduledJobs)
 }
 
-// ForHooks lists the running background tasks for the input of hooks; s may be nil.
+// ForHooks lists the running background tasks for the input of hooks.
 func ForHooks(s *Set) (list protocol.NeverNullJSONList[protocol.BackgroundTask]) {
-	if s == nil {
-		return nil
-	}
 	for _, i := range s.RunningInBackground() {
 		kind := "shell"
 		if i.Kind == KindAgent {

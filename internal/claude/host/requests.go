@@ -35,7 +35,6 @@ type sessionControls interface {
 	Plan() *launch.Plan
 	Policy() *permission.Policy
 	State() *simulator.SessionState
-	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
 	// SetServers replaces the servers that the host may change with those of an mcpServers object.
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.SetServersResult, error)

@@ -62,14 +62,12 @@ const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
 func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
 	list := []serverStatus{}
-	if r.session.Servers() != nil {
-		introducing := r.conn.IsConnectingServers()
-		for _, st := range r.session.Servers().Servers() {
-			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
-				continue // the host's own servers are not listed before they are connected
-			}
-			list = append(list, serverStatusForHost(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
+	introducing := r.conn.IsConnectingServers()
+	for _, st := range r.session.Servers().Servers() {
+		if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
+			continue // the host's own servers are not listed before they are connected
 		}
+		list = append(list, serverStatusForHost(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
 	}
 	return control.Answer{Payload: answerWithKey{"mcpServers", list}}, nil
 }
@@ -129,11 +127,9 @@ func serverStatusForHost(st mcp.ServerStatus, withTransportAndErrorCode bool) se
 }
 
 func (r *requestServer) findServer(name string) (mcp.ServerStatus, error) {
-	if r.session.Servers() != nil {
-		for _, st := range r.session.Servers().Servers() {
-			if st.Name == name {
-				return st, nil
-			}
+	for _, st := range r.session.Servers().Servers() {
+		if st.Name == name {
+			return st, nil
 		}
 	}
 	return mcp.ServerStatus{}, &control.ResponseError{Text: "Server not found: " + name}
@@ -257,11 +253,9 @@ func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (co
 }
 
 func (r *requestServer) findServerByCanonicalName(name string) (mcp.ServerStatus, bool) {
-	if r.session.Servers() != nil {
-		for _, st := range r.session.Servers().Servers() {
-			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
-				return st, true
-			}
+	for _, st := range r.session.Servers().Servers() {
+		if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
+			return st, true
 		}
 	}
 	return mcp.ServerStatus{}, false

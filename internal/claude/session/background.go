@@ -47,10 +47,10 @@ type lazyTempDir struct {
 func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundTasksAndAgents {
 	b := &backgroundTasksAndAgents{plan: plan, tools: t, policy: p, records: p.records, state: state}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.taskOutputDir, Ordered: plan.Clock.HasSeedAndStart(), IsTerminal: plan.Records.Run.Interactive})
-	b.model = newScriptedModel(scriptedModelOptions{
-		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
-		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
-	})
+	b.model = &scriptedModel{
+		modelNameOverrider: plan.Model.Aliases, records: p.records, engine: p.records.scenario.Engine, failure: plan.Scenario.Failure,
+		fault: plan.Scenario.Fault, stdout: plan.Stdout, gates: plan.Records.Gates,
+	}
 	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents, Foreground: plan.Tools.NoBackground, IsTerminal: plan.Records.Run.Interactive})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b

@@ -44,7 +44,7 @@ func (s *Session) State() *simulator.SessionState { return s.state }
 // Policy returns the permission policy for tool calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }
 
-// Servers returns the MCP servers; nil means that the session cannot have servers.
+// Servers returns the MCP servers.
 func (s *Session) Servers() *mcp.Manager { return s.servers.manager }
 
 // Hooks returns the runner of the session's hooks.
@@ -208,7 +208,7 @@ func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.S
 }
 
 // ServerStatuses returns the status of every configured server.
-func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuses() }
+func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.manager.Servers() }
 
 // Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {

@@ -51,11 +51,7 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		AutoApprove: p.scenarioAutoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
 		FileSystem: diskFS{}, Dir: b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
-		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: func(dirs []string) {
-			if v.manager != nil {
-				v.manager.SetRoots(v.callContext, dirs)
-			}
-		},
+		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: func(dirs []string) { v.manager.SetRoots(v.callContext, dirs) },
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
 		StateDirs: permission.StateDirs{
 			Memory:      projectMemoryDirs(plan, transcriptsDir),

@@ -13,15 +13,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// scriptedModelOptions configure a scriptedModel. Engine, Names and Records are required.
-type scriptedModelOptions struct {
-	Engine  *scenarios.Engine
-	Failure *scenarios.Failure // the failure of every reply; nil means the scenario answers
-	Fault   string             // the name of a fault that lasts for the whole run; empty means none
-	Stdout  io.Writer          // the output of the run; faults can corrupt it
-	Gates   string             // the directory of the gates, at which steps wait until another process releases them; empty means none
-	Names   modelNameOverrider
-	Records journalAndWarningWriter
+// scriptedModel answers from the scenario.
+type scriptedModel struct {
+	modelNameOverrider
+	records journalAndWarningWriter
+	engine  *scenarios.Engine
+	failure *scenarios.Failure // the failure of every reply; nil means the scenario answers
+	fault   string             // the name of a fault that lasts for the whole run; empty means none
+	stdout  io.Writer          // the output of the run; faults can corrupt it
+	gates   string             // the directory of the gates, at which steps wait until another process releases them; empty means none
 }
 
 // modelNameOverrider maps model names to those that the environment sets for them.
@@ -35,18 +35,9 @@ type journalAndWarningWriter interface {
 	WarnUnlessRunAsClaude(text string)
 }
 
-type scriptedModel struct{ options scriptedModelOptions }
-
-func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
-
-// ModelNameAfterOverrides returns the model name to which the environment maps name.
-func (p *scriptedModel) ModelNameAfterOverrides(name string) string {
-	return p.options.Names.ModelNameAfterOverrides(name)
-}
-
 func (p *scriptedModel) ArmFaultAndSelectMainModel() simulator.Model {
-	failure := p.options.Failure
-	if name := procio.ArmFault(p.options.Stdout, p.options.Fault); name != "" && failure == nil {
+	failure := p.failure
+	if name := procio.ArmFault(p.stdout, p.fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
 	}
 	if failure == nil {
@@ -56,10 +47,10 @@ func (p *scriptedModel) ArmFaultAndSelectMainModel() simulator.Model {
 }
 
 func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Model {
-	if p.options.Failure != nil {
-		return failingModel{p.options.Failure}
+	if p.failure != nil {
+		return failingModel{p.failure}
 	}
-	return scriptedAgentModel{p, p.options.Engine.Subagent(script)}
+	return scriptedAgentModel{p, p.engine.Subagent(script)}
 }
 
 type scriptedAgentModel struct {
@@ -80,14 +71,14 @@ func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scen
 // reportReplyProblems records an endless rule, a failed expression and each missing value of a reply in the journal.
 func (p *scriptedModel) reportReplyProblems(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.RuleEvaluationError](err); ok && ctx.Err() == nil {
-		p.options.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		p.records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.IsEndless {
-		p.options.Records.WriteJournal(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+		p.records.WriteJournal(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, path := range reply.Missing {
-		p.options.Records.WarnUnlessRunAsClaude("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
-		p.options.Records.WriteJournal(journal.NewMissingTemplateValueFinding(reply.Rule.File, reply.Rule.Line, path))
+		p.records.WarnUnlessRunAsClaude("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
+		p.records.WriteJournal(journal.NewMissingTemplateValueFinding(reply.Rule.File, reply.Rule.Line, path))
 	}
 }
 
@@ -100,12 +91,12 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 // Next returns the reply of the engine after waiting at the gates of its step. A fault of the reply is activated first:
 // it affects the output from then on, or turns the reply into a failure.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
-	reply, err := p.options.Engine.Next(ctx, r)
+	reply, err := p.engine.Next(ctx, r)
 	p.reportReplyProblems(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}
-	if name := procio.ArmFault(p.options.Stdout, reply.Fault); name != "" && reply.Failure == nil {
+	if name := procio.ArmFault(p.stdout, reply.Fault); name != "" && reply.Failure == nil {
 		reply.Failure = scenarios.FailureByName(name)
 	}
 	return reply, p.waitAtGates(ctx, reply)
@@ -120,15 +111,15 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 			continue
 		}
 		err := errNoGates
-		if p.options.Gates != "" {
+		if p.gates != "" {
 			err = p.waitForGateRelease(ctx, g.name, g.own)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			p.options.Records.WarnOnStderr("gate " + g.name + ": " + err.Error()) // the run continues
-			p.options.Records.WriteJournal(journal.NewUnreleasedGateFinding(g.name, err.Error(), "claudeless gates release "+g.name, reply.Rule.File, reply.Rule.Line))
+			p.records.WarnOnStderr("gate " + g.name + ": " + err.Error()) // the run continues
+			p.records.WriteJournal(journal.NewUnreleasedGateFinding(g.name, err.Error(), "claudeless gates release "+g.name, reply.Rule.File, reply.Rule.Line))
 		}
 	}
 	return nil
@@ -140,17 +131,17 @@ var errNoGates = errors.New("the scenario waits at a gate, but CLAUDELESS_GATES 
 // step, and waitForGateRelease first records that the step has reached the gate.
 func (p *scriptedModel) waitForGateRelease(ctx context.Context, gateName string, recordsArrival bool) error {
 	if recordsArrival {
-		if err := gate.MarkGateReached(p.options.Gates, gateName); err != nil {
+		if err := gate.MarkGateReached(p.gates, gateName); err != nil {
 			return err
 		}
-		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "reached"})
+		p.records.WriteJournal(journal.Gate{Name: gateName, Event: "reached"})
 	}
-	err := gate.AwaitReleased(ctx, p.options.Gates, gateName, gate.DefaultMaxWaitAtGate)
+	err := gate.AwaitReleased(ctx, p.gates, gateName, gate.DefaultMaxWaitAtGate)
 	switch {
 	case err == nil:
-		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "released"})
+		p.records.WriteJournal(journal.Gate{Name: gateName, Event: "released"})
 	case errors.Is(err, gate.ErrGateWaitTimedOut):
-		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
+		p.records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
 	}
 	return err
 }

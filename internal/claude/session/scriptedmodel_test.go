@@ -37,15 +37,15 @@ type names struct{}
 
 func (names) ModelNameAfterOverrides(name string) string { return name }
 
-func newTestModel(t *testing.T, o scriptedModelOptions) (*scriptedModel, *testRecords) {
+func newTestModel(t *testing.T, m scriptedModel) (*scriptedModel, *testRecords) {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(gated), scenarios.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &testRecords{}
-	o.Engine, o.Names, o.Records = scenarios.NewEngine(s, scenarios.EngineOptions{}), names{}, r
-	return newScriptedModel(o), r
+	m.engine, m.modelNameOverrider, m.records = scenarios.NewEngine(s, scenarios.EngineOptions{}), names{}, r
+	return &m, r
 }
 
 // A message waits at its gate, and the journal contains the end of the wait.
@@ -74,11 +74,11 @@ func TestGates(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				o := scriptedModelOptions{}
+				m := scriptedModel{}
 				if test.dir {
-					o.Gates = dir
+					m.gates = dir
 				}
-				p, r := newTestModel(t, o)
+				p, r := newTestModel(t, m)
 				if test.released > 0 {
 					time.AfterFunc(test.released, func() {
 						if err := os.WriteFile(filepath.Join(dir, "door.released"), nil, 0o600); err != nil {
@@ -113,7 +113,7 @@ func TestGates(t *testing.T) {
 func TestInterruptedAtGate(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		p, r := newTestModel(t, scriptedModelOptions{Gates: dir})
+		p, r := newTestModel(t, scriptedModel{gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.ArmFaultAndSelectMainModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
@@ -125,7 +125,7 @@ func TestInterruptedAtGate(t *testing.T) {
 // A failure of the whole run applies to the session and its agents.
 func TestFailure(t *testing.T) {
 	failure := scenarios.FailureByName("rate_limit")
-	p, _ := newTestModel(t, scriptedModelOptions{Failure: failure})
+	p, _ := newTestModel(t, scriptedModel{failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
 	}{p.ArmFaultAndSelectMainModel(), p.AgentModel(&protocol.SubagentScript{})} {

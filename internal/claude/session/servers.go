@@ -53,8 +53,8 @@ type sessionMCPServers struct {
 	records         *recorder
 	requestAnswerer serverRequestAnswerer
 	resultFiles     mcpResultFilesAndJournal
-	progress        io.Writer       // shows a line about servers that are still starting; nil means no line
-	manager         *mcp.Manager    // nil means no servers
+	progress        io.Writer // shows a line about servers that are still starting; nil means no line
+	manager         *mcp.Manager
 	callContext     context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
 	lateServers     *lateServers
 
@@ -82,9 +82,6 @@ func newSessionMCPServers(plan launch.Plan, state *simulator.SessionState, host 
 }
 
 func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool, elicit func(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer) error {
-	if len(v.plan.Configs) == 0 && v.requestAnswerer.host == nil {
-		return nil
-	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
 	o.Files, o.Elicit, o.Sample = v.resultFiles, elicit, v.requestAnswerer.samplingAnswerer()
@@ -101,10 +98,6 @@ func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool, eli
 
 func (v *sessionMCPServers) startAndWaitUntilSettled(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
-	if v.manager == nil {
-		v.journalAndWarnUnstartedServers()
-		return v.checkRequiredServersStarted()
-	}
 	if err := mcpcmd.StartManagerShowingProgress(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
@@ -124,21 +117,9 @@ func (v *sessionMCPServers) journalAndWarnUnstartedServers() {
 }
 
 func (v *sessionMCPServers) close(ctx context.Context) {
-	if v.manager == nil {
-		return
-	}
 	if err := v.manager.Close(ctx); err != nil {
 		v.records.WarnOnStderr("stopping the MCP servers: " + err.Error())
 	}
-}
-
-func (v *sessionMCPServers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
-
-func (v *sessionMCPServers) statuses() []mcp.ServerStatus {
-	if v.manager == nil {
-		return nil
-	}
-	return v.manager.Servers()
 }
 
 // checkRequiredServersStarted returns an error, with one line per server, if servers are required and some did not start.
@@ -164,7 +145,7 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 	for _, e := range v.plan.Errors {
 		all = append(all, failedServerStart{e.Name, e.Message})
 	}
-	for _, st := range v.statuses() {
+	for _, st := range v.manager.Servers() {
 		if st.Status != "connected" && st.Status != "disabled" {
 			all = append(all, failedServerStart{st.Name, cmp.Or(st.Error, "no answer in time (set the limit with MCP_TIMEOUT)")})
 		}
@@ -173,7 +154,7 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 }
 
 func (v *sessionMCPServers) failedServersAndServersToLogInTo() (list []transcript.FailedServer, toLogInTo []string) {
-	for _, st := range v.statuses() {
+	for _, st := range v.manager.Servers() {
 		switch st.Status {
 		case string(mcp.StateNeedsAuth):
 			toLogInTo = append(toLogInTo, st.Name)
@@ -192,7 +173,7 @@ func (v *sessionMCPServers) failedServersAndServersToLogInTo() (list []transcrip
 
 // instructions returns the instructions of the connected servers, by name, each below a heading with the name of its server.
 func (v *sessionMCPServers) instructions() (list []transcript.ListedItem) {
-	for _, st := range v.statuses() {
+	for _, st := range v.manager.Servers() {
 		if st.Instructions != "" && st.Status == "connected" {
 			list = append(list, transcript.ListedItem{Name: st.Name, Text: "## " + st.Name + "\n" + st.Instructions})
 		}
@@ -203,9 +184,6 @@ func (v *sessionMCPServers) instructions() (list []transcript.ListedItem) {
 
 // toolsAndResourceTools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.
 func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
-	if v.manager == nil {
-		return nil
-	}
 	return executor.Composite{
 		executor.RemoveTools(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
 		executor.RemoveTools(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
@@ -213,9 +191,6 @@ func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 }
 
 func (v *sessionMCPServers) findTool(name string) (protocol.Tool, bool) {
-	if v.manager == nil {
-		return protocol.Tool{}, false
-	}
 	if t, err := v.manager.Resolve(name); err == nil && t.Name == name {
 		return t, !v.inventory.isMCPToolDenied(t)
 	}
@@ -230,9 +205,6 @@ func (v *sessionMCPServers) findTool(name string) (protocol.Tool, bool) {
 // reconnectFailedServerOfCall connects a failed server again if the model calls one of its tools. failureNoteForModel
 // says why that was impossible. isToolKnown reports whether the called tool exists afterwards.
 func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, call protocol.ToolUse) (failureNoteForModel string, isToolKnown bool) {
-	if v.manager == nil {
-		return "", false
-	}
 	failureNoteForModel, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
 	_, isToolKnown = v.findTool(call.Name)
 	return failureNoteForModel, isToolKnown
@@ -241,10 +213,8 @@ func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, cal
 // allToolNamesIncludingHidden returns the canonical names of all tools of servers, including hidden ones.
 func (v *sessionMCPServers) allToolNamesIncludingHidden() []string {
 	var names []string
-	if v.manager != nil {
-		for _, t := range v.manager.Tools() {
-			names = append(names, t.Name)
-		}
+	for _, t := range v.manager.Tools() {
+		names = append(names, t.Name)
 	}
 	return names
 }
@@ -261,10 +231,8 @@ func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
 	}
 	model := claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.Model()))
 	tokens := model.Context.DeferredTools
-	if v.manager != nil {
-		for _, t := range v.manager.Tools() {
-			tokens += (len(t.Name) + len(t.Description) + len(t.InputSchema)) / bytesPerToken
-		}
+	for _, t := range v.manager.Tools() {
+		tokens += (len(t.Name) + len(t.Description) + len(t.InputSchema)) / bytesPerToken
 	}
 	return float64(tokens*100) >= v.inventory.plan.SearchFrom*float64(model.ContextWindow)
 }
@@ -369,9 +337,6 @@ func (r mcpResultFilesAndJournal) RecordNotification(n mcp.NotificationRecord) {
 }
 
 func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
-	if v.manager == nil {
-		return "", fmt.Errorf("unknown MCP server %q", server)
-	}
 	result, err := v.manager.Call(ctx, mcp.CallRequest{Tool: mcp.CanonicalName(server, tool), Input: input})
 	switch {
 	case err != nil:

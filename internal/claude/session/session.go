@@ -177,13 +177,9 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 }
 
 func slashCommands(s *Session) *command.Set {
-	o := command.Options{
-		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Context: s.context, InstructionFiles: s.plan.Customization.InstructionFiles, Disabled: s.plan.Customization.NoCommands,
-	}
-	if s.servers.manager != nil {
-		o.Servers = s.servers.manager
-	}
-	return command.New(o)
+	return command.New(command.Options{
+		State: s.state, Servers: s.servers.manager, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Context: s.context, InstructionFiles: s.plan.Customization.InstructionFiles, Disabled: s.plan.Customization.NoCommands,
+	})
 }
 
 // Start waits for the plan's Limits.Pace.Start, a simulated start-up time. Then it connects the servers, and tells the

@@ -51,24 +51,21 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: projectMemoryDirs(*plan, filepath.Dir(s.records.transcript.Path()))[0] + string(filepath.Separator)}
 	}
 	ev.MessagingSocketPath = RealCLIMessagingSocketPath(*plan)
-	var tools []protocol.Tool
-	if v.manager != nil {
-		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool {
-			return s.tools.inventory.isMCPToolDenied(t) || t.Name == plan.Permission.PromptTool
-		})
-	}
-	for _, st := range v.statuses() {
+	tools := slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool {
+		return s.tools.inventory.isMCPToolDenied(t) || t.Name == plan.Permission.PromptTool
+	})
+	for _, st := range v.manager.Servers() {
 		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: st.Status, Source: st.Source})
 	}
 	ev.MCPServerErrors = v.plan.InitErrors
 	if plan.Output.Format != "stream-json" { // only a host that reads stream-json can be woken up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
-	ev.Tools = appendMCPNames(s.tools.inventory.initEventBuiltinTools(v.hasResources()), tools)
+	ev.Tools = appendMCPNames(s.tools.inventory.initEventBuiltinTools(v.manager.HasResources()), tools)
 	_, disabledPlugins := plan.Settings.EnabledPlugins()
 	ev.Plugins = slices.DeleteFunc(ev.Plugins, func(p protocol.Plugin) bool { return slices.Contains(disabledPlugins, p.Source) })
 	plan.Catalog.FillInit(&ev)
-	for _, st := range v.statuses() {
+	for _, st := range v.manager.Servers() {
 		for _, p := range st.Prompts {
 			ev.SlashCommands = append(ev.SlashCommands, p.Command())
 		}
@@ -220,9 +217,9 @@ func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgen
 
 // builtinToolsOfferedTo returns the names of the built-in tools that the main conversation or an agent can call.
 func (s *sessionContext) builtinToolsOfferedTo(r agent.RequestingAgent) []string {
-	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.hasResources())
+	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.manager.HasResources())
 	if r.Name == "" {
-		names = s.tools.inventory.initEventBuiltinTools(s.tools.servers.hasResources())
+		names = s.tools.inventory.initEventBuiltinTools(s.tools.servers.manager.HasResources())
 	}
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls

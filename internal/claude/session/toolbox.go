@@ -99,11 +99,13 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
 // Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has set an
 // alias, and whether it may run in parallel with other calls. Calls that start agents may run in parallel, except in a
-// repeatable run or if a breakpoint of the scenario pauses only a limited number of them.
+// repeatable run. Calls run one after another if a breakpoint of the scenario stops only a limited number of them; otherwise it
+// would be left to chance which calls it stops.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChangesBeforeShown {
 	p := simulator.ToolCallChangesBeforeShown{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
-	p.ReadOnly = (t.breakpointGates.script == nil || !t.breakpointGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentOrTask(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = builtin.ReadOnlyCall(call) || agent.IsAgentOrTask(call.Name) && !t.sequentialAgents
+	p.RunsAlone = t.breakpointGates.script != nil && t.breakpointGates.script.HasLimitedRule(call.Name)
 	return p
 }
 
@@ -159,7 +161,7 @@ func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call prot
 	case note != "":
 		return new(executor.ResultOf(executor.UnavailableResult("Error: No such tool available: " + call.Name + ". " + note)))
 	}
-	names := t.inventory.offeredBuiltinTools(t.servers.hasResources())
+	names := t.inventory.offeredBuiltinTools(t.servers.manager.HasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
 	}
@@ -202,7 +204,7 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 	return executor.RemoveTools(func(def protocol.Tool) bool { return isGlobOrGrep(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := searchableTools.Tools(ctx)
-			listed := t.inventory.offeredBuiltinTools(t.servers.hasResources())
+			listed := t.inventory.offeredBuiltinTools(t.servers.manager.HasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
 		Deferred: t.servers.isSearchable,
@@ -244,13 +246,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	for _, gate := range g.scenarioThenDebuggerGates() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{Run: debuggerCallDescriber{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6}))
 	}
-	return func(next executor.Executor) executor.Executor {
-		next = executor.Chain(next, layers...)
-		if g.script != nil {
-			next = callSerializerForHitLimits{next, g.script}
-		}
-		return next
-	}
+	return func(next executor.Executor) executor.Executor { return executor.Chain(next, layers...) }
 }
 
 // sendToolsToGates sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger cannot be reached.

@@ -250,7 +250,9 @@ func (c *CreateShim) Run(s *process.System) error {
 }
 
 func verdictRules(strict, allowNoRuns bool) verdict.Rules {
-	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
+	rules := verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns}
+	rules.Lint.Tools = builtin.Definitions()
+	return rules
 }
 
 // CheckForRepeatedScenarioOrUnknownFlag returns an error for mistakes that kong accepts: an unknown flag in place of the command

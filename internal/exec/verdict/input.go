@@ -14,14 +14,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Rules define which problems count.
 type Rules struct {
-	Strict      bool            // turns warnings about the scenario into errors
-	AllowNoRuns bool            // accepts a run in which claude was never started
-	Tools       []protocol.Tool // the built-in tools, used to check the inputs of scripted calls; nil means inputs are not checked
+	Strict      bool                  // turns warnings about the scenario into errors
+	AllowNoRuns bool                  // accepts a run in which claude was never started
+	Lint        scenarios.LintOptions // the checks of the scenario; without the built-in tools, the inputs of scripted calls are not checked
 }
 
 // Input is the evidence to judge. Input{} means a run in which nothing happened.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -52,26 +53,11 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 			return err
 		}
 	}
-	return replaceFile(file, out, info.Mode())
-}
-
-func replaceFile(file string, data []byte, mode os.FileMode) error {
-	file, err := filepath.EvalSymlinks(file)
+	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".accept-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return plainjson.ReplaceFile(target, out, info.Mode())
 }
 
 // ErrInlineRules reports that the rules of a file are not separate tables, so that none can be appended.

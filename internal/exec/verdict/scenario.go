@@ -16,7 +16,8 @@ import (
 // addFindingsOfScenarioDefects adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers
 // (S16), rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledProcess) {
-	warnings := scenarios.Lint(l.input.Scenario, scenarios.LintOptions{Tools: l.input.Tools, Placeholder: AnswerPlaceholder})
+	l.input.Lint.Placeholder = AnswerPlaceholder
+	warnings := scenarios.Lint(l.input.Scenario, l.input.Lint)
 	l.addFindingsOfRejectedInputs(processes, warnings)
 	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {

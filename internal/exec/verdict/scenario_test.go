@@ -42,7 +42,7 @@ func fromVerdict(t *testing.T, in verdict.Input, scenario, lines string) []strin
 			t.Fatal(err)
 		}
 	}
-	in.Tools = bash()
+	in.Lint.Tools = bash()
 	got := []string{}
 	for _, f := range verdict.Judge(in).Findings {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %d", f.ID, f.Level, f.Line)))

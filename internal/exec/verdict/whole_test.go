@@ -45,7 +45,7 @@ func TestWholeVerdicts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		in.Tools = bash()
+		in.Lint.Tools = bash()
 		var got strings.Builder
 		enc := json.NewEncoder(&got)
 		enc.SetEscapeHTML(false)

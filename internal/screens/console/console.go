@@ -64,10 +64,7 @@ func OpenPseudoTerminal(o Options) (*Console, error) {
 		}
 	}
 	var err error
-	c.recorder, err = newRecorder(recorderOptions{
-		Cols: size.Cols, Rows: size.Rows, Clock: o.Clock, Dir: o.Screens, Environ: o.Environ, Secrets: o.Secrets, Texts: o.Texts,
-	})
-	if err != nil {
+	if c.recorder, err = newRecorder(o, size); err != nil {
 		return nil, err
 	}
 	if c.pair, err = emulator.OpenTerminalPair(size); err != nil {

@@ -24,16 +24,6 @@ const (
 // Clock returns the time for the events of a recording.
 type Clock interface{ Now() time.Time }
 
-// recorderOptions configure a recorder. Cols, Rows and Clock are required.
-type recorderOptions struct {
-	Cols, Rows int
-	Clock      Clock
-	Dir        string // receives the files; empty means that only the summary is created
-	// Environ and Secrets define which texts are secret, as in [redact.Options].
-	Environ, Secrets []string
-	Texts            map[string]string // parts of screens that depend on the run, by name
-}
-
 // Summary summarizes a recording.
 type Summary struct {
 	Screens  int      // number of screens that were stable for a moment and differ from the previous one
@@ -50,7 +40,7 @@ type ShownDialog struct {
 
 // recorder records one program's terminal. Its methods may be called from many goroutines. The caller must call Close.
 type recorder struct {
-	o         recorderOptions
+	o         Options
 	mu        sync.Mutex
 	screen    *emulator.Emulator
 	mask      *secretMask
@@ -75,22 +65,23 @@ type openDialog struct {
 	key     string // last key that was pressed in the dialog
 }
 
-func newRecorder(o recorderOptions) (*recorder, error) {
+// newRecorder starts a recording of a terminal of this size.
+func newRecorder(o Options, size emulator.Size) (*recorder, error) {
 	r := &recorder{
-		o: o, screen: emulator.New(o.Cols, o.Rows), startedAt: o.Clock.Now(),
+		o: o, screen: emulator.New(size.Cols, size.Rows), startedAt: o.Clock.Now(),
 		mask: newSecretMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
 	}
-	if o.Dir == "" {
+	if o.Screens == "" {
 		return r, nil
 	}
-	err := os.MkdirAll(o.Dir, 0o700)
+	err := os.MkdirAll(o.Screens, 0o700)
 	if err == nil {
-		r.cast, err = os.OpenFile(filepath.Join(o.Dir, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		r.cast, err = os.OpenFile(filepath.Join(o.Screens, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording screens: %w", err)
 	}
-	r.writeLine(castHeader{2, o.Cols, o.Rows, r.startedAt.Unix()})
+	r.writeLine(castHeader{2, size.Cols, size.Rows, r.startedAt.Unix()})
 	return r, nil
 }
 
@@ -191,11 +182,11 @@ func (r *recorder) recordStableScreen(page *book.Page, screen emulator.Screen) {
 		r.summary.States = append(r.summary.States, r.state)
 	}
 	r.openOrCloseTrackedDialog(page)
-	if r.o.Dir == "" {
+	if r.o.Screens == "" {
 		return
 	}
 	r.writeAsciicastEvent("m", strings.TrimSpace(page.Name+" "+page.State))
-	r.keepFirstWriteError(book.Book{Dir: r.o.Dir}.WriteAs(page, page.Name, ""))
+	r.keepFirstWriteError(book.Book{Dir: r.o.Screens}.WriteAs(page, page.Name, ""))
 }
 
 func (r *recorder) openOrCloseTrackedDialog(page *book.Page) {

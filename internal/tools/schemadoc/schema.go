@@ -9,27 +9,18 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // object is a JSON object whose keys keep their order.
 type object []keyAndValue
 
 type keyAndValue struct {
-	key   string
-	value any
+	Key   string
+	Value any
 }
 
-func (o object) MarshalJSON() ([]byte, error) {
-	var all plainjson.Object
-	for _, m := range o {
-		value, err := plainjson.Marshal(m.value)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, plainjson.Member{Key: m.key, Value: value})
-	}
-	return all.Raw(), nil
-}
+func (o object) MarshalJSON() ([]byte, error) { return protocol.MarshalFields(o) }
 
 // schemaLocation is the address of the committed schemas. Editors and SchemaStore identify a schema by this address.
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
@@ -71,8 +62,8 @@ func (f *fileFormat) fieldTypeSchema(fd field) object {
 		o = append(o, keyAndValue{"minLength", 1})
 	}
 	for _, m := range []keyAndValue{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
-		if m.value != "" {
-			o = append(o, keyAndValue{m.key, numberBoolOrText(m.value.(string))})
+		if m.Value != "" {
+			o = append(o, keyAndValue{m.Key, numberBoolOrText(m.Value.(string))})
 		}
 	}
 	return o
@@ -263,8 +254,8 @@ func (f *fileFormat) lineSchemas(headType string) (schemas []object) {
 	for i, name := range names {
 		properties, required := f.propertySchemas(append(f.fieldsOfStructType(headType), f.fieldsOfStructType(types[i])...))
 		for k := range properties {
-			if properties[k].key == "type" {
-				properties[k].value = object{{"const", name}}
+			if properties[k].Key == "type" {
+				properties[k].Value = object{{"const", name}}
 			}
 		}
 		schemas = append(schemas, object{{"title", name}, {"description", f.lineDocSentence(name, types[i])}, {"type", "object"}, {"properties", properties}, {"required", required}})

@@ -83,16 +83,17 @@ func (p *printer) writeValue(v any, depth int) {
 
 func (p *printer) writeDelimitedItems(open string, items []any, end string, depth int) {
 	p.writeText(open)
-	for i, item := range items {
-		if p.remaining < 0 {
-			return
-		}
+	p.writeSeparated(len(items), func(i int) { p.writeValue(items[i], depth+1) })
+	p.writeText(end)
+}
+
+func (p *printer) writeSeparated(count int, write func(i int)) {
+	for i := 0; i < count && p.remaining >= 0; i++ {
 		if i > 0 {
 			p.writeText(", ")
 		}
-		p.writeValue(item, depth+1)
+		write(i)
 	}
-	p.writeText(end)
 }
 
 func (p *printer) writeSet(s *Set, depth int) {
@@ -109,17 +110,11 @@ func (p *printer) writeSet(s *Set, depth int) {
 
 func (p *printer) writeDict(d *Dict, depth int) {
 	p.writeText("{")
-	for i, key := range d.Keys {
-		if p.remaining < 0 {
-			return
-		}
-		if i > 0 {
-			p.writeText(", ")
-		}
-		p.writeValue(key, depth+1)
+	p.writeSeparated(len(d.Keys), func(i int) {
+		p.writeValue(d.Keys[i], depth+1)
 		p.writeText(": ")
 		p.writeValue(d.Values[i], depth+1)
-	}
+	})
 	p.writeText("}")
 }
 
