@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
@@ -18,7 +17,7 @@ import (
 type Options struct {
 	State            *simulator.SessionState
 	Catalog          *catalog.Catalog
-	Servers          Servers
+	Servers          *mcp.Manager
 	Rules            RuleGranter
 	Session          Session
 	Models           ModelNameResolver
@@ -27,14 +26,6 @@ type Options struct {
 	Context          SystemPromptAndToolUsageSource
 	InstructionFiles []catalog.InstructionFile
 	Disabled         bool // commands are disabled (--disable-slash-commands)
-}
-
-// Servers are the MCP servers of a session.
-type Servers interface {
-	Servers() []mcp.ServerStatus
-	Tools() []protocol.Tool
-	// PromptText lets an MCP server fill in one of its prompts with words and returns the text.
-	PromptText(ctx context.Context, p mcp.Prompt, words []string) (string, error)
 }
 
 // RuleGranter sets the permission rules that a slash command grants.

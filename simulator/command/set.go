@@ -206,7 +206,7 @@ func loadedContext(o Options) slash.LoadedContext {
 
 type mcpPromptCommand struct {
 	definition mcp.Prompt
-	servers    Servers
+	servers    *mcp.Manager
 }
 
 // Run lets the server evaluate the prompt.
