@@ -231,15 +231,14 @@ func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 // which takes at least 20 ms and less than 100 ms.
 const asyncHookGrace = 80 * time.Millisecond
 
-// RunEndHooksAndClose runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
-// The notices report hooks that failed.
-func (s *Simulator) RunEndHooksAndClose(ctx context.Context, reason string) (notices []protocol.Event) {
+// RunEndHooksAndClose runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. The
+// notices report hooks that failed.
+func (s *Simulator) RunEndHooksAndClose(ctx context.Context) (notices []protocol.Event) {
 	if s.options.Hooks == nil {
 		return nil
 	}
-	reason = cmp.Or(reason, "other")
 	if s.history.sessionStarted {
-		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
+		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "other"}}).Notices
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()

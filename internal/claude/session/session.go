@@ -404,7 +404,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.background.close()
 	s.tools.builtin.Close()
 	s.tools.worktreeAgents.closeToolsOfAllAgents()
-	for _, notice := range s.conversation.simulator.RunEndHooksAndClose(ctx, "") {
+	for _, notice := range s.conversation.simulator.RunEndHooksAndClose(ctx) {
 		s.records.recordOutsideTranscript(ctx, notice)
 	}
 	s.servers.close(ctx)
