@@ -12,6 +12,8 @@ func TestParseRuleText(t *testing.T) {
 		"Bash(git *)":      {Tool: "Bash", Content: "git *", HasContent: true, IsClosed: true},
 		"Bash(git":         {Tool: "Bash", Content: "git", HasContent: true},
 		"Bash(echo (a) b)": {Tool: "Bash", Content: "echo (a) b", HasContent: true, IsClosed: true},
+		`Bash(echo \)`:     {Tool: "Bash", Content: `echo \)`, HasContent: true},
+		`Bash(echo \\)`:    {Tool: "Bash", Content: `echo \\`, HasContent: true, IsClosed: true},
 		"mcp__s__*":        {Tool: "mcp__s__*"},
 	} {
 		if got := ParseRuleText(text); got != want {

@@ -138,7 +138,7 @@ type RuleText struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
 	HasContent bool   // there is an opening parenthesis
-	IsClosed   bool   // the text ends with a closing parenthesis
+	IsClosed   bool   // the text ends with a closing parenthesis that is not escaped
 }
 
 // ParseRuleText splits the text of a rule without validating it. If the closing parenthesis is missing, Content
@@ -147,7 +147,11 @@ func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
 	if r.HasContent {
-		r.Content, r.IsClosed = strings.CutSuffix(r.Content, ")")
+		content, closed := strings.CutSuffix(r.Content, ")")
+		isEscaped := (len(content)-len(strings.TrimRight(content, `\`)))%2 == 1
+		if closed && !isEscaped {
+			r.Content, r.IsClosed = content, true
+		}
 	}
 	return r
 }
