@@ -246,7 +246,7 @@ func printModifiedFile(o *Options, scope string) {
 func scopeFileLabel(o *Options, scope string) string {
 	path := o.Store.scopePath(scope)
 	if scope == scopeLocal {
-		path += " [project: " + o.Store.CWD + "]"
+		path += " [project: " + o.Store.project() + "]"
 	}
 	return path
 }
@@ -277,7 +277,10 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 		if err != nil {
 			return err
 		}
-		return noServerError(name, config.Servers)
+		return noServerError(name, slices.DeleteFunc(config.Servers, func(s mcp.ServerConfig) bool {
+			entry, _ := o.Store.entryOrNil(s.Source, s.Name)
+			return entry == nil // of .mcp.json in a parent directory
+		}))
 	case 1:
 		return removeServerAndCredentials(o, scopes[0], name, `"`+name+`"`)
 	}
@@ -294,7 +297,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 	if _, help, err := parseOperands(o, nil, words); err != nil || help {
 		return err
 	}
-	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.CWD}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
+	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.project()}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
 		if err := removeProjectServerChoices(file, keys); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,11 +111,14 @@ const (
 )
 
 // Store locates the configuration of servers (spec: cli-observed 6). User scope is mcpServers of File, local scope is
-// projects[CWD].mcpServers of File, project scope is mcpServers of .mcp.json in CWD.
+// projects[…].mcpServers of File, project scope is mcpServers of .mcp.json in CWD.
 type Store struct {
-	File string // .claude.json; empty means none
-	CWD  string // absolute
+	File    string // .claude.json; empty means none
+	CWD     string // absolute
+	Project string // the top of the git repository; empty means CWD
 }
+
+func (s Store) project() string { return cmp.Or(s.Project, s.CWD) }
 
 // Scopes returns the scopes for mcp.LoadConfigs, which reads the entries of project scope itself. A missing file has no
 // entries. If the file cannot be read, Scopes returns an error and the project scope.
@@ -144,7 +148,7 @@ func (s Store) serverNamesInProjectList(key string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	_ = json.Unmarshal(doc.At(projectsKey, s.CWD, key), &names)
+	_ = json.Unmarshal(doc.At(projectsKey, s.project(), key), &names)
 	return names
 }
 
@@ -157,7 +161,7 @@ func (s Store) scopePath(scope string) string {
 
 func (s Store) scopeServersKeyPath(scope string) []string {
 	if scope == scopeLocal {
-		return []string{projectsKey, s.CWD, serversKey}
+		return []string{projectsKey, s.project(), serversKey}
 	}
 	return []string{serversKey}
 }
@@ -165,6 +169,16 @@ func (s Store) scopeServersKeyPath(scope string) []string {
 func (s Store) entryOrNil(scope, name string) (json.RawMessage, error) {
 	doc, err := plainjson.ReadFileOrEmpty(s.scopePath(scope))
 	return doc.At(append(s.scopeServersKeyPath(scope), name)...), err
+}
+
+// nearestEntryOrNil is like entryOrNil, but for the project scope it also reads .mcp.json in the parents of CWD.
+func (s Store) nearestEntryOrNil(scope, name string) json.RawMessage {
+	entry, _ := s.entryOrNil(scope, name)
+	if parent := filepath.Dir(s.CWD); entry == nil && scope == scopeProject && parent != s.CWD {
+		s.CWD = parent
+		return s.nearestEntryOrNil(scope, name)
+	}
+	return entry
 }
 
 // writeOrRemoveServer writes an entry; nil removes it.

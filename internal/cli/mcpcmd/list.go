@@ -276,8 +276,7 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 }
 
 func (o *Options) printServer(h serverState) {
-	raw, _ := o.Store.entryOrNil(h.Scope, h.Name) // was read before
-	entry, _ := plainjson.Parse(raw)
+	entry, _ := plainjson.Parse(o.Store.nearestEntryOrNil(h.Scope, h.Name)) // was read before
 	s, w := h.config, o.Stdout
 	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.statusLabel())
 	if h.Error != "" {
