@@ -199,8 +199,12 @@ func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int)
 	}
 	r.seen[m.Path] = true
 	r.filesRead = append(r.filesRead, m)
+	realPath, err := filepath.EvalSymlinks(m.Path) // imports are relative to the target of a symbolic link
+	if err != nil {
+		return
+	}
 	for _, name := range importedFiles(m.Text) {
-		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.options.CWD, target)) { // imports from outside the project need approval
+		if target := r.resolveImport(name, filepath.Dir(realPath)); target != "" && (m.Type == "User" || isBelow(r.options.CWD, target)) { // imports from outside the project need approval
 			r.readFileAndImports(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base, IsAgentsMD: m.IsAgentsMD}, depth+1)
 		}
 	}
