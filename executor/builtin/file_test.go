@@ -490,7 +490,7 @@ func TestForeignEncodings(t *testing.T) {
 			"<tool_use_error>File "+why+" "+notWritten+"</tool_use_error>")
 	}
 	wantText(t, call(t, tools, "Read", toolInput{"file_path": "latin"}), false,
-		"1\tcaf\xe9\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
+		"1\tcaf�\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
 }
 
 // A file that needs permission to be read can be changed only after it was read (observed with 2.1.329).

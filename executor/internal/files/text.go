@@ -45,7 +45,7 @@ const allowLargeHint = " To read it anyway, up to what still fits in your contex
 
 // textReadResult returns those lines of content that the input selects. Notices show fullPath; the structured output has in.FilePath.
 func textReadResult(fullPath, content string, in readInput) protocol.ToolResult {
-	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
+	lines := strings.Split(strings.ReplaceAll(string([]rune(content)), "\r\n", "\n"), "\n") // invalid bytes become U+FFFD
 	start, limit := 1, len(lines)
 	if in.Offset != nil && *in.Offset >= 0 {
 		start = int(*in.Offset)

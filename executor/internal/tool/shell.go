@@ -163,7 +163,7 @@ func checkSystemSupportsBash(goos string) error {
 	return nil
 }
 
-func bashAndShExecutables() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+func bashAndShExecutables() []string { return []string{"/bin/bash", "bash", "sh", "/bin/sh"} }
 
 // newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
@@ -173,7 +173,11 @@ func (s *Shell) newCommand() proc.Command {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = root
 	}
-	return proc.Command{Env: append(slices.Clone(s.options.Environ), "PWD="+dir), Dir: dir}
+	env := append(slices.Clone(s.options.Environ), "PWD="+dir)
+	if name := filepath.Base(s.Getenv("SHELL")); name != "bash" && name != "zsh" { // the shells of the real CLI
+		env = append(env, "SHELL=/bin/bash")
+	}
+	return proc.Command{Env: env, Dir: dir}
 }
 
 func startWithDirectoryReport(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {

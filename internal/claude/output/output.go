@@ -199,6 +199,8 @@ func (l Limits) textOfResultOrFailure(result *protocol.Result) string {
 		return fmt.Sprintf("Error: Reached max turns (%d)", l.MaxTurns)
 	case result.Subtype == "error_max_budget_usd":
 		return fmt.Sprintf("Error: Exceeded USD budget (%s)", protocol.FormatNumber(l.MaxBudgetUSD))
+	case result.Subtype == "error_max_structured_output_retries":
+		return "Error: " + strings.Join(result.Errors, "\n")
 	case result.NumTurns == 0:
 		return "" // start-up failures are reported on stderr instead
 	case len(result.Errors) > 0 && !strings.HasPrefix(result.Errors[0], "["):

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -186,6 +187,9 @@ func slashCommands(s *Session) *command.Set {
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
 // [Session.WaitUntilTurnMayStart] waits for them. After ctx is cancelled, the session yields no more results.
 func (s *Session) Start(ctx context.Context) error {
+	if s.plan.Entrypoint != "cli" {
+		fmt.Fprint(s.plan.Stderr, apiKeyHelperFailure(ctx, s.plan))
+	}
 	s.conversation.causeOfCancelledStart = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
 		return err

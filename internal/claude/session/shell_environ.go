@@ -1,13 +1,16 @@
 package session
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 )
 
@@ -18,12 +21,14 @@ func commandEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) 
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_SESSION_ID="+sessionID,
-		"CLAUDE_EFFORT="+effort,
 		"CLAUDE_PID="+strconv.Itoa(plan.PID),
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
 	env = append(env, variablesOfHooksAndCommands(plan, sessionID, transcriptPath)...)
+	if effort != "" {
+		env = append(env, "CLAUDE_EFFORT="+effort)
+	}
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
 	}
@@ -62,4 +67,30 @@ func variablesOfHooksAndCommands(plan launch.Plan, sessionID, transcriptPath str
 
 func sessionDirBelowTaskTemp(plan launch.Plan, transcriptPath, sessionID string) string {
 	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcriptPath)), sessionID)
+}
+
+// apiKeyHelperFailure runs apiKeyHelper of the settings and returns the line that the real CLI prints if it fails (observed
+// with 2.1.330). claudeless does not use the key.
+func apiKeyHelperFailure(ctx context.Context, plan launch.Plan) string {
+	line, _ := plan.Settings.Merged()["apiKeyHelper"].(string)
+	if line == "" {
+		return ""
+	}
+	const limit = 64 << 10 // of the output in bytes
+	helper := proc.Command{Path: proc.Shell, Args: []string{"-c", line}, Env: plan.Environ, Dir: plan.CWD}
+	res, err := proc.Run(ctx, proc.RunOptions{Command: helper, Limit: limit, Timeout: time.Minute})
+	reason := ""
+	switch {
+	case err != nil:
+		reason = err.Error()
+	case res.Exit.Signal != "":
+		reason = "exited undefined"
+	case res.Exit.Code != 0:
+		reason = strings.TrimSuffix(fmt.Sprintf("exited %d: %s", res.Exit.Code, strings.TrimSpace(string(res.Stderr))), ": ")
+	case strings.TrimSpace(string(res.Stdout)) == "":
+		reason = "did not return a value"
+	default:
+		return ""
+	}
+	return "apiKeyHelper failed: " + reason + "\n"
 }
