@@ -221,16 +221,55 @@ func ResolveModel(name string) string {
 	return name
 }
 
+var modelFamilies = [...]string{"fable", "haiku", "opus", "sonnet"}
+
 // IsFamilyAliasOfModel reports whether alias names the family of a model. An agent whose model is such an alias of the session's model
 // uses the session's model (observed with 2.1.330).
 func IsFamilyAliasOfModel(alias, model string) bool {
 	alias = strings.ToLower(alias)
-	return slices.Contains([]string{"fable", "haiku", "opus", "sonnet"}, alias) && strings.Contains(ResolveModel(model), alias)
+	return slices.Contains(modelFamilies[:], alias) && strings.Contains(ResolveModel(model), alias)
 }
 
 // ResolveModelInPlanMode is [ResolveModel] for requests in plan mode. There, haiku means sonnet and opusplan means opus.
 func ResolveModelInPlanMode(requestedName string) string {
 	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(requestedName))], requestedName))
+}
+
+// AvailableModels are the models that the settings let a user choose: families such as "sonnet", or beginnings of model names. nil means
+// all models. The default model is always available (observed with 2.1.330).
+type AvailableModels []string
+
+// Instead returns the model that replaces a requested one that is not available. If the user requested a family, it is the newest
+// listed model of the family that is not retired, else the default model.
+func (a AvailableModels) Instead(requested string) (model string, isReplaced bool) {
+	requested = strings.ToLower(strings.TrimSpace(requested))
+	if a == nil || slices.Contains([]string{"", "default", "opus", DefaultModel}, requested) || a.includes(CanonicalModelName(ResolveModel(requested))) {
+		return "", false
+	}
+	for _, f := range knownModels() {
+		if IsFamilyAliasOfModel(requested, f.Name) && f.Retirement.Date == "" && a.includes(f.Name) {
+			return f.Name, true
+		}
+	}
+	return DefaultModel, true
+}
+
+// includes reports whether the list has a beginning of a model's name or, without names of other models of the family, its family.
+func (a AvailableModels) includes(model string) bool {
+	hasFamily, hasOtherModel := false, false
+	for _, entry := range a {
+		entry = strings.ToLower(strings.TrimSpace(entry))
+		isOfFamily := slices.ContainsFunc(modelFamilies[:], func(family string) bool { return strings.Contains(entry, family) && strings.Contains(model, family) })
+		switch {
+		case slices.Contains(modelFamilies[:], entry):
+			hasFamily = hasFamily || isOfFamily
+		case entry == model, strings.HasPrefix(model+"-", "claude-"+strings.TrimPrefix(entry, "claude-")+"-"):
+			return true
+		default:
+			hasOtherModel = hasOtherModel || isOfFamily
+		}
+	}
+	return hasFamily && !hasOtherModel
 }
 
 // RequestedModelLabel returns the name by which the user requested a model, which the CLI shows next to the resolved name. The

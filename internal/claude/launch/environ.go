@@ -205,7 +205,10 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().SubscriptionDefaultModel()
 	}
-	if !f.Interactive && !f.InitOnly {
+	if instead, isReplaced := claudecode.AvailableModels(p.Settings.AvailableModels).Instead(m.Name); isReplaced {
+		m.Notice = fmt.Sprintf("Model %q is restricted by your organization's settings. Using %s instead.\n", m.Name, instead)
+		m.Name = instead
+	} else if !f.Interactive && !f.InitOnly {
 		m.Notice = m.Aliases.noticeAboutModel(m.Name, p.Clock.Now())
 	}
 	m.Name = m.Aliases.ModelNameAfterOverrides(m.Name)

@@ -258,3 +258,12 @@ func (p *Plan) PlanModeFile(name string) string {
 	}
 	return filepath.Join(p.State, "plans", name+".md")
 }
+
+// DirectoryPaths returns the paths of Directories, never nil.
+func (p Permission) DirectoryPaths() []string {
+	list := []string{}
+	for _, d := range p.Directories {
+		list = append(list, d.Path)
+	}
+	return list
+}

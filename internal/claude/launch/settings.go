@@ -184,7 +184,8 @@ func (r *planResolver) resolveHomeAndTempDirs() {
 func (r *planResolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home
-	store := mcpcmd.Store{CWD: r.plan.CWD}
+	top := gitworktree.NearestDirectoryWithDotGit(r.plan.CWD)
+	store := mcpcmd.Store{CWD: r.plan.CWD, Project: cmp.Or(gitworktree.MainTopOfLinkedWorktree(top), top)}
 	switch {
 	case r.plan.State != "" && r.plan.State != filepath.Join(home, ".claudeless"):
 		store.File = filepath.Join(r.plan.State, file)
@@ -346,20 +347,18 @@ func RulesFrom(s settings.Settings, source settings.Source) []permission.Rule {
 	return rules
 }
 
-// DirectoryPaths returns the paths of Directories, never nil.
-func (p Permission) DirectoryPaths() []string {
-	list := []string{}
-	for _, d := range p.Directories {
-		list = append(list, d.Path)
-	}
-	return list
-}
-
 // ineffectiveSettingNotices returns notices about ineffective rules and settings. A run with text output prints
 // them on stderr.
 func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, dir := range f.AddDirs {
+		if abs, ok := p.AbsDirWithHomeExpanded(dir); dir == "" {
+			line("Give a directory path.")
+		} else if _, err := os.Stat(abs); err == nil && !ok {
+			line("%s is not a directory. Did you mean to add the parent directory %s?", dir, filepath.Dir(abs))
+		}
+	}
 	for _, rule := range f.AllowedTools {
 		if why := settings.AllowRulePatternError(claudecode.ParseRuleText(rule).Tool); why != "" {
 			line("Ignoring --allowedTools rule %q: %s.", rule, why)
@@ -367,7 +366,7 @@ func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 	}
 	for _, r := range p.Permission.Rules {
 		if r.Behavior != permission.BehaviorAllow && !isKnownTool(r.Text) {
-			line("Permission %s rule %q matches no known tool — check for typos.", r.Behavior, r.Text)
+			line("Permission %s rule \"%s\" matches no known tool — check for typos.", r.Behavior, r.Text)
 		}
 	}
 	for _, r := range p.Permission.Rules {
@@ -384,7 +383,16 @@ func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOriginText(p, r), r.Text, instead, text.Content, kind)
 		}
 	}
-	line("%s%s", incompleteRulesMessage("allow", "--allowedTools", f.AllowedTools), incompleteRulesMessage("deny", "--disallowedTools", f.DisallowedTools))
+	for _, list := range []struct {
+		flag, harm, advice string
+		rules              []string
+	}{
+		{"--allowedTools", "a complete rule, so this list may allow more or less than you meant", fmt.Sprintf(incompleteRuleAdvice, "allow"), f.AllowedTools},
+		{"--disallowedTools", "a complete rule, so a tool you meant to block may still run", fmt.Sprintf(incompleteRuleAdvice, "deny"), f.DisallowedTools},
+		{"--tools", "a tool name, so this list may not give you the tools you meant", "Use plain names such as Bash or Read, without parentheses.", f.Tools},
+	} {
+		b.WriteString(incompleteRulesMessage(list.flag, list.harm, list.advice, list.rules))
+	}
 	said := strings.TrimRight(b.String(), "\n")
 	if said != "" {
 		said += "\n"
@@ -395,8 +403,11 @@ func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.FormatFaultsForOldVersions(p.Settings.Faults)
 }
 
+const incompleteRuleAdvice = `Rules are Bash or Bash(git *): look for a missing ")", a space before "(", text after ")". ` +
+	`A rule that contains ")" may have been split there: write it in permissions.%s of the settings.`
+
 // incompleteRulesMessage returns a message about the entries of a list that are not complete rules; empty means none.
-func incompleteRulesMessage(behavior, flag string, list []string) string {
+func incompleteRulesMessage(flag, harm, advice string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)
 		return !strings.ContainsAny(rule, "()") || text.IsClosed && text.Tool != "" && !strings.Contains(text.Tool, ")")
@@ -404,16 +415,11 @@ func incompleteRulesMessage(behavior, flag string, list []string) string {
 	if len(odd) == 0 {
 		return ""
 	}
-	harm := "this list may allow more or less than you meant"
-	if behavior == "deny" {
-		harm = "a tool you meant to block may still run"
-	}
 	more := ""
 	if n := len(odd) - 1; n > 0 {
 		more = fmt.Sprintf(" This list has %d more like it.", n)
 	}
-	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. Rules are Bash or Bash(git *): look for a missing \")\", a space before \"(\", "+
-		"text after \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
+	return fmt.Sprintf("%s: \"%s\" doesn't look like %s. %s%s\n", flag, odd[0], harm, advice, more)
 }
 
 func ruleOriginText(p *Plan, r permission.Rule) string {
