@@ -44,7 +44,7 @@ func TestRecordsKeepSecretsToThemselves(t *testing.T) {
 		all.WriteString(text + "\n")
 	}
 	words := all.String()
-	const helper = "cat /run/keys/h3lperOfKeys"
+	const helper = "echo key; : /run/keys/h3lperOfKeys"
 	secrets["h3lperOfKeys"] = helper
 	write("said.txt", words)
 	write("s.toml", fmt.Sprintf(`[[responses]]
