@@ -37,6 +37,9 @@ func parseDocument(data []byte) markdownDocument {
 	return d
 }
 
+// FrontMatter returns the metadata of a skill, agent or command; nil means that the file has none.
+func FrontMatter(document []byte) map[string]any { return parseDocument(document).frontMatter }
+
 func parseKeyValueLines(head string) map[string]any {
 	front := map[string]any{}
 	for line := range strings.SplitSeq(head, "\n") {

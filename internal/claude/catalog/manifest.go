@@ -20,8 +20,8 @@ var ManifestSchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return pla
 // ownAndMarketplaceManifest describe one plugin: its own .claude-plugin/plugin.json and its entry in the manifest of a marketplace. Nil means none.
 type ownAndMarketplaceManifest struct{ own, entry plainjson.Object }
 
-// parseManifest returns the content of a plugin's manifest, or an error with the end of the message of the real CLI.
-func parseManifest(data []byte, plugin, file string) (plainjson.Object, error) {
+// ParseManifest returns the content of a plugin's manifest, or an error with the end of the message of the real CLI.
+func ParseManifest(data []byte, plugin, file string) (plainjson.Object, error) {
 	kind, fault := "an invalid", ""
 	if err := plainjson.SyntaxError(data); err != nil {
 		kind, fault = "a corrupt", "JSON parse error: "+err.Error()

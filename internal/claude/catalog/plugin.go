@@ -63,6 +63,15 @@ func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(
 // InitialPluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) InitialPluginParts() []PluginHooksAndServers { return c.pluginParts }
 
+// ReadPlugin reads a plugin. It returns its MCP servers, with the placeholder for its directory, and the errors that init would report.
+func ReadPlugin(dir string) (servers json.RawMessage, errors []protocol.PluginError) {
+	c, _ := New(Options{Plugins: []string{dir}, Open: os.DirFS})
+	for _, part := range c.pluginParts {
+		servers = bytes.ReplaceAll(part.Servers, []byte(dir), []byte(pluginRootVariable))
+	}
+	return servers, c.pluginErrors
+}
+
 // readPluginOrCollection reads a plugin or a directory of plugins, which the option --plugin-dir names. flagIndex is the
 // position of the option among all --plugin-dir options (observed with 2.1.330).
 func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
@@ -171,7 +180,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) 
 	}
 	m := ownAndMarketplaceManifest{entry: entry}
 	if data, err := fs.ReadFile(tree, pluginManifestFile); err == nil {
-		if m.own, err = parseManifest(data, filepath.Base(dir), filepath.Join(dir, pluginManifestFile)); err != nil {
+		if m.own, err = ParseManifest(data, filepath.Base(dir), filepath.Join(dir, pluginManifestFile)); err != nil {
 			fail("generic-error", "Failed to load plugin: Plugin "+err.Error())
 			return
 		}
@@ -290,6 +299,8 @@ func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 			var err error
 			if value, err = fs.ReadFile(p.tree, name); err != nil && i > 0 && key == "hooks" {
 				l.reportMissingPath(name, key)
+			} else if defect := plainjson.SyntaxError(value); err == nil && defect != nil && key == "hooks" {
+				l.reportIfFromPluginDir(&l.catalog.pluginErrors, "hook-load-failed", "Hook load failed: "+strings.ReplaceAll(defect.Error(), "'", "’"))
 			}
 		}
 		object, err := plainjson.Parse(value)

@@ -2,6 +2,7 @@ package plugincmd
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
 type installation struct {
@@ -26,17 +28,20 @@ func (c *command) isForCurrentProject(i installation) bool {
 }
 
 type pluginListEntry struct {
-	ID             string `json:"id"`
-	Version        string `json:"version"`
-	Scope          string `json:"scope"`
-	Enabled        bool   `json:"enabled"`
-	Path           string `json:"installPath"`
-	Folder         string `json:"readFromFolder,omitempty"`
-	FolderVersion  string `json:"folderVersion,omitempty"`
-	InstalledAt    string `json:"installedAt"`
-	LastUpdated    string `json:"lastUpdated"`
-	Project        string `json:"projectPath,omitempty"`
-	ProjectEnabled bool   `json:"projectEnabled"`
+	ID             string              `json:"id"`
+	Version        string              `json:"version"`
+	Scope          string              `json:"scope"`
+	Enabled        bool                `json:"enabled"`
+	Path           string              `json:"installPath"`
+	Folder         string              `json:"readFromFolder,omitempty"`
+	FolderVersion  string              `json:"folderVersion,omitempty"`
+	InstalledAt    string              `json:"installedAt"`
+	LastUpdated    string              `json:"lastUpdated"`
+	Project        string              `json:"projectPath,omitempty"`
+	Errors         []string            `json:"errors,omitempty"`
+	ErrorDetails   []map[string]string `json:"errorDetails,omitempty"`
+	Servers        json.RawMessage     `json:"mcpServers,omitempty"`
+	ProjectEnabled bool                `json:"projectEnabled"`
 }
 
 func (p pluginListEntry) isNamed(name string) bool {
@@ -76,6 +81,19 @@ func (c *command) listEntry(id string, e installation) pluginListEntry {
 	if one.FolderVersion == unknownVersion {
 		one.FolderVersion = ""
 	}
+	if !one.Enabled {
+		return one
+	}
+	dir := cmp.Or(one.Folder, one.Path)
+	servers, defects := catalog.ReadPlugin(dir)
+	for _, defect := range defects {
+		detail := map[string]string{"type": defect.Type, "plugin": name, "path": filepath.Join(dir, "hooks", "hooks.json")}
+		if missing, found := strings.CutPrefix(strings.TrimSuffix(defect.Message, ")"), "Path not found: "); found {
+			detail["path"], detail["component"], _ = strings.Cut(missing, " (")
+		}
+		one.Errors, one.ErrorDetails = append(one.Errors, defect.Message), append(one.ErrorDetails, detail)
+	}
+	one.Servers = servers
 	return one
 }
 
@@ -94,6 +112,9 @@ func (c *command) listPlugins() error {
 	text.WriteString("Installed plugins:\n\n")
 	for _, p := range list {
 		status := map[bool]string{true: "✔ enabled", false: "✘ disabled"}[p.Enabled]
+		if p.Errors != nil {
+			status = "✘ failed to load\n    Error: " + strings.Join(p.Errors, "\n    Error: ")
+		}
 		fmt.Fprintf(&text, "  ❯ %s\n    Version: %s\n", p.ID, p.Version)
 		if p.Folder != "" {
 			fmt.Fprintf(&text, "    Read from: %s\n", p.Folder)
@@ -151,6 +172,9 @@ func (c *command) installFrom(m marketplace, p marketplacePlugin) error {
 	case indexOfScope(present, c.scope) >= 0:
 		return c.printf("✔ Plugin %q is already installed (scope: %s) — it loads in place from %s, so edits there take effect at the next session start or /reload-plugins\n", id, c.scope, p.folder)
 	}
+	if problem := c.installationProblem(p.folder); problem != "" {
+		return errors.Join(c.printf("\n"), c.fail("Failed to install plugin %q: %s", id, problem))
+	}
 	dir := filepath.Join(c.Dir, "plugins", "cache", m.Name, p.Name, p.version)
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -180,6 +204,23 @@ func (c *command) installFrom(m marketplace, p marketplacePlugin) error {
 		end = ". This plugin is disabled in your settings — enable it with: claude plugin enable " + id
 	}
 	return c.printf("✔ Successfully installed plugin: %s (scope: %s)%s\n", id, c.scope, end)
+}
+
+// installationProblem returns why a plugin cannot be installed; empty means that it can. The real CLI checks a temporary copy of the
+// plugin, whose path it reports.
+func (c *command) installationProblem(folder string) string {
+	if _, err := os.Stat(folder); err != nil {
+		return "Source path does not exist: " + folder
+	}
+	data, err := os.ReadFile(manifestFile(folder))
+	if err != nil {
+		return "" // a plugin needs no manifest
+	}
+	temporary := fmt.Sprintf("temp_local_%d_000000", c.Now().UnixMilli())
+	if _, err = catalog.ParseManifest(data, temporary, manifestFile(filepath.Join(c.Dir, "plugins", "cache", temporary))); err != nil {
+		return "Plugin " + strings.Replace(err.Error(), "plugin.json. ", "plugin.json.\n\n", 1)
+	}
+	return ""
 }
 
 func (c *command) setEnabled(id string, enabled bool) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,67 +200,160 @@ func (c *command) refreshMarketplaceTimestamps(name string) error {
 	return c.printf("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n%s\n", end)
 }
 
-// validate checks the manifest of a marketplace or of a plugin. path is its directory or its file.
+// validate checks a marketplace, a plugin, or the skills, agents and commands of a directory. path is the directory, or a plugin's manifest.
 func (c *command) validate(path string) error {
 	dir := c.absolutePath(path)
 	info, err := os.Stat(dir)
 	if err != nil {
-		return c.printValidation("plugin", dir, "file: File not found: "+dir)
+		return c.printValidation(validationReport{"plugin manifest", dir, []string{"file: File not found: " + dir}, nil})
 	}
 	if !info.IsDir() {
-		return c.validatePluginManifest(dir)
+		return c.validatePlugin(dir)
 	}
 	if _, err := os.Stat(marketplaceManifestPath(dir)); err == nil {
 		return c.validateMarketplace(dir)
 	}
-	if _, err := os.Stat(manifestFile(dir)); err != nil {
-		return c.printValidation("plugin", dir, "directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json")
+	if _, err := os.Stat(manifestFile(dir)); err == nil {
+		return c.validatePlugin(manifestFile(dir))
 	}
-	return c.validatePluginManifest(manifestFile(dir))
+	own, hasOwn := componentReports(dir, "skill", "agent", "command", "hooks")
+	ofProject, hasThoseOfProject := componentReports(filepath.Join(dir, ".claude"), "skill", "agent", "command", "hooks")
+	if hasOwn || hasThoseOfProject {
+		return c.printValidation(slices.Concat([]validationReport{{"components in", dir, nil, nil}}, own, ofProject)...)
+	}
+	return c.printValidation(validationReport{"plugin manifest", dir, []string{"directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json"}, nil})
 }
 
-func (c *command) validatePluginManifest(file string) error {
-	problem, manifest := readManifest(file, "plugin")
-	problem = cmp.Or(problem, spaceInNameProblem("Plugin", "my-plugin", manifest))
-	return c.printValidation("plugin", file, problem, append(unknownFieldWarnings("plugin", manifest), manifestWarnings(manifest, "")...)...)
+func (c *command) validatePlugin(file string) error {
+	problems, manifest := readManifest(file, "plugin")
+	r := validationReport{"plugin manifest", file, problems, nil}
+	dir := filepath.Dir(filepath.Dir(file))
+	if len(problems) == 0 {
+		r.problems = append(spaceInNameProblem("Plugin", "my-plugin", manifest), missingPaths(dir, manifest, "")...)
+		r.warnings = append(unknownFieldWarnings("plugin", manifest), manifestWarnings(manifest, "")...)
+	}
+	components, _ := componentReports(dir, "skill", "agent", "command", "hooks", "mcp")
+	return c.printValidation(append([]validationReport{r}, components...)...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	problem, given := readManifest(marketplaceManifestPath(dir), "marketplace")
-	problem = cmp.Or(problem, spaceInNameProblem("Marketplace", "my-marketplace", given))
+	file := marketplaceManifestPath(dir)
+	problems, given := readManifest(file, "marketplace")
+	if len(problems) > 0 {
+		return c.printValidation(validationReport{"marketplace manifest", file, problems, nil})
+	}
+	problems = spaceInNameProblem("Marketplace", "my-marketplace", given)
 	m, _ := readMarketplace(dir) // readManifest has reported an error
 	warnings := unknownFieldWarnings("marketplace", given)
 	if m.Description == "" && m.Metadata.Description == "" {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
 	}
+	var components []validationReport
 	for i, p := range m.Plugins {
 		if found, ok := m.localPlugin(p.Name); ok {
-			if problem, own := readManifest(manifestFile(found.folder), "plugin of a marketplace"); problem == "" {
-				warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
+			where := fmt.Sprintf("plugins[%d] plugin.json → ", i)
+			if defects, own := readManifest(manifestFile(found.folder), "plugin of a marketplace"); defects == nil {
+				warnings, problems = append(warnings, manifestWarnings(own, where)...), append(problems, missingPaths(found.folder, own, where)...)
+			}
+			reports, _ := componentReports(found.folder, "hooks")
+			components = append(components, reports...)
+		}
+	}
+	return c.printValidation(append([]validationReport{{"marketplace manifest", file, problems, warnings}}, components...)...)
+}
+
+// componentReports checks the components of some kinds in the default folders of a plugin, and returns the reports that are not empty.
+func componentReports(dir string, kinds ...string) (reports []validationReport, hasComponents bool) {
+	for _, place := range [][2]string{
+		{"skill", "skills/*/SKILL.md"},
+		{"agent", "agents/*.md"},
+		{"agent", "agents/*/*.md"},
+		{"command", "commands/*.md"},
+		{"command", "commands/*/*.md"},
+		{"hooks", "hooks/hooks.json"},
+		{"mcp", ".mcp.json"},
+	} {
+		files, _ := fs.Glob(os.DirFS(dir), place[1]) // the pattern is valid
+		if !slices.Contains(kinds, place[0]) {
+			files = nil
+		}
+		for _, file := range files {
+			r := validationReport{kind: place[0], file: filepath.Join(dir, file)}
+			data, err := os.ReadFile(r.file)
+			switch {
+			case err != nil:
+				r.problems = []string{"file: " + err.Error()}
+			case filepath.Ext(file) == ".md":
+				r.checkFrontMatter(data)
+			default:
+				r.checkJSON(data)
+			}
+			hasComponents = true
+			if len(r.problems)+len(r.warnings) > 0 {
+				reports = append(reports, r)
 			}
 		}
 	}
-	return c.printValidation("marketplace", marketplaceManifestPath(dir), problem, warnings...)
+	return reports, hasComponents
 }
 
-// readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.
-func readManifest(file, schemaName string) (problem string, manifest plainjson.Object) {
+func (r *validationReport) checkFrontMatter(document []byte) {
+	front := catalog.FrontMatter(document)
+	switch tools := plainjson.TypeOf(encodeValue(front["allowed-tools"])); {
+	case front == nil:
+		r.warnings = []string{"frontmatter: No frontmatter block found. Add YAML frontmatter between --- delimiters at the top of the file to set description and other metadata."}
+	case !slices.Contains([]string{"null", "string", "array"}, tools):
+		r.problems = []string{"allowed-tools: allowed-tools must be a string or array of strings, got " + tools + "."}
+	case front["description"] == nil:
+		r.warnings = []string{"description: No description in frontmatter. A description helps users and Claude understand when to use this " + r.kind + "."}
+	}
+}
+
+func (r *validationReport) checkJSON(data []byte) {
+	effects := map[string][2]string{ // of a syntax error, and of an invalid value
+		"hooks": {"At runtime this breaks the entire plugin load."},
+		"mcp":   {"The plugin loader logs this at debug level and loads no servers from the file.", "The plugin loader silently drops this server at load."},
+	}[r.kind]
+	if err := plainjson.SyntaxError(data); err != nil {
+		r.problems = []string{"json: Invalid JSON syntax: " + err.Error() + ". " + effects[0]}
+	} else if r.kind == "mcp" {
+		for _, i := range catalog.ManifestSchemas()["mcp file"].Issues(data) {
+			r.problems = append(r.problems, i.DottedPath()+": "+i.Message+". "+effects[1])
+		}
+	}
+}
+
+// missingPaths reports the paths in a plugin's manifest that do not exist.
+func missingPaths(dir string, manifest plainjson.Object, where string) (problems []string) {
+	for _, key := range []string{"commands", "agents", "skills", "outputStyles", "hooks"} {
+		paths := plainjson.DecodeIgnoringErrors[[]json.RawMessage](manifest.Get(key))
+		for i, value := range append(paths, manifest.Get(key)) {
+			name, isPath := plainjson.StringValue(value)
+			if _, err := os.Stat(filepath.Join(dir, name)); isPath && err != nil {
+				problems = append(problems, fmt.Sprintf("%s%s[%d]: Path not found: %s. The runtime loader will report this as a load failure.", where, key, i, name))
+			}
+		}
+	}
+	return problems
+}
+
+// readManifest reads a manifest, and returns its errors.
+func readManifest(file, schemaName string) (problems []string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {
 		err = plainjson.SyntaxError(data)
 	}
 	if err != nil {
-		return "json: Invalid JSON syntax: " + err.Error(), nil
+		return []string{"json: Invalid JSON syntax: " + err.Error()}, nil
 	}
 	if plainjson.TypeOf(data) != "object" {
-		return "root: manifest must be an object", nil
+		return []string{"root: manifest must be an object"}, nil
 	}
 	manifest, _ = plainjson.Parse(data) // cannot fail for an object
-	var problems []string
 	for _, i := range catalog.ManifestSchemas()[schemaName].Issues(data) {
 		problems = append(problems, i.DottedPath()+": "+i.Message)
 	}
-	return strings.Join(problems, "\n"), manifest
+	return problems, manifest
 }
 
 func unknownFieldWarnings(schemaName string, manifest plainjson.Object) (warnings []string) {
@@ -271,11 +365,11 @@ func unknownFieldWarnings(schemaName string, manifest plainjson.Object) (warning
 	return warnings
 }
 
-func spaceInNameProblem(kind, example string, manifest plainjson.Object) string {
+func spaceInNameProblem(kind, example string, manifest plainjson.Object) (problems []string) {
 	if strings.Contains(string(manifest.Get("name")), " ") {
-		return fmt.Sprintf("name: %s name cannot contain spaces. Use kebab-case (e.g., %q)", kind, example)
+		problems = append(problems, fmt.Sprintf("name: %s name cannot contain spaces. Use kebab-case (e.g., %q)", kind, example))
 	}
-	return ""
+	return problems
 }
 
 func manifestWarnings(manifest plainjson.Object, where string) (warnings []string) {
@@ -291,25 +385,55 @@ func manifestWarnings(manifest plainjson.Object, where string) (warnings []strin
 	return warnings
 }
 
-// printValidation prints the problems that validation found, one on each line, and the warnings.
-func (c *command) printValidation(kind, file, problems string, warnings ...string) error {
-	text := "Validating " + kind + " manifest: " + file + "\n\n"
+// validationReport is what is wrong with a file.
+type validationReport struct {
+	kind, file         string
+	problems, warnings []string
+}
+
+// MarshalJSON returns the report as `claude plugin validate --json` has it.
+func (r *validationReport) MarshalJSON() ([]byte, error) {
+	issues := func(lines []string) []map[string]any {
+		list := []map[string]any{}
+		for _, line := range lines {
+			path, message, _ := strings.Cut(line, ": ")
+			list = append(list, map[string]any{"path": path, "message": message, "code": nil})
+		}
+		return list
+	}
+	return json.Marshal(map[string]any{"file": r.file, "type": strings.TrimSuffix(r.kind, " manifest"), "errors": issues(r.problems), "warnings": issues(r.warnings)})
+}
+
+func (c *command) printValidation(reports ...validationReport) error {
+	text, hasProblems, hasWarnings := "", false, false
 	list := func(mark, noun string, lines []string) {
 		if len(lines) > 1 {
 			noun += "s"
 		}
-		text += fmt.Sprintf("%s Found %d %s:\n\n  ❯ %s\n\n", mark, len(lines), noun, strings.Join(lines, "\n  ❯ "))
+		if len(lines) > 0 {
+			text += fmt.Sprintf("%s Found %d %s:\n\n  ❯ %s\n\n", mark, len(lines), noun, strings.Join(lines, "\n  ❯ "))
+		}
 	}
-	if problems != "" {
-		list("✘", "error", strings.Split(problems, "\n"))
+	for _, r := range reports {
+		text += "Validating " + r.kind + ": " + r.file + "\n\n"
+		list("✘", "error", r.problems)
+		list("⚠", "warning", r.warnings)
+		hasProblems, hasWarnings = hasProblems || r.problems != nil, hasWarnings || r.warnings != nil
+	}
+	switch {
+	case c.asJSON:
+		hasFailed := hasProblems || hasWarnings && c.strict
+		err := c.printJSON(map[string]any{"success": !hasFailed, "strict": c.strict, "target": reports[0].file, "manifest": &reports[0], "contents": reports[1:]})
+		if hasFailed {
+			err = errors.Join(err, errFailed())
+		}
+		return err
+	case hasProblems:
 		return errors.Join(c.printf("%s✘ Validation failed\n", text), errFailed())
-	}
-	if len(warnings) == 0 {
-		return c.printf("%s✔ Validation passed\n", text)
-	}
-	list("⚠", "warning", warnings)
-	if c.strict {
+	case hasWarnings && c.strict:
 		return errors.Join(c.printf("%s✘ Validation failed (--strict treats warnings as errors)\n", text), errFailed())
+	case hasWarnings:
+		return c.printf("%s✔ Validation passed with warnings\n", text)
 	}
-	return c.printf("%s✔ Validation passed with warnings\n", text)
+	return c.printf("%s✔ Validation passed\n", text)
 }
