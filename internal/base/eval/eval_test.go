@@ -96,6 +96,7 @@ func TestCompileErrors(t *testing.T) {
 		`"x" in prompt`:         {Message: "invalid operation: in (mismatched types string and string)", Offset: 4, Hint: "write `x contains \"…\"` to test whether a text contains another one"},
 		`results[0].txt`:        {Message: "unknown field txt", Offset: 11, Name: "txt", Known: env.fields},
 		`session.name`:          {Message: "unknown field name", Offset: 8, Name: "name", Known: env.fields},
+		`prompt.text`:           {Message: "a text has no field text", Offset: 7, Name: "text", Hint: "write it without `.text`"},
 		`  `:                    {Message: "the expression is empty"},
 		`n + "x"`:               {Message: "invalid operation: + (mismatched types int and string)", Offset: 2},
 		`n ==`:                  {Message: "unexpected token EOF", Offset: 3},

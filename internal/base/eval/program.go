@@ -241,11 +241,14 @@ func toCompileError(src string, err error, env *Env) *Error {
 	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
 		e.Name, e.Known = name, existingFunctionOrVariableNames(src, fe.From, name, env)
 	}
-	_, field, ok := strings.Cut(message, " has no field ")
+	owner, field, ok := strings.Cut(message, " has no field ")
 	if !ok {
 		field, ok = strings.CutPrefix(message, "unknown field ")
 	}
-	if ok {
+	switch {
+	case ok && owner == "type string" && field != "length":
+		e.Message, e.Name = "a text has no field "+field, field
+	case ok:
 		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
 	}
 	e.Hint = syntaxHint(src, e)
@@ -295,6 +298,8 @@ func syntaxHint(src string, e *Error) string {
 		return "write it as a function: `" + method + "(x)`"
 	case isMethod || e.Name == "length":
 		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
+	case strings.HasPrefix(e.Message, "a text has no field "):
+		return "write it without `." + e.Name + "`"
 	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(stringOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
 		name, _, _ := strings.Cut(at(e.Offset), "(")
 		return "write it between its operands: `x " + name + " \"…\"`"
