@@ -163,6 +163,9 @@ func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, out
 	if !outcome.IsUnknown {
 		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(outcome.Result, c.Name), "-", "_"), "_")
 	}
+	if ev.LocalCommandRun == nil || !ev.LocalCommandRun.IsDisplayOnly {
+		k.sim.history.pendingContext = append(k.sim.history.pendingContext, k.prompts.recordedContent.Plain(), ev.LocalCommandSource)
+	}
 	k.out.emitAsIs(ev)
 	return end
 }
@@ -271,7 +274,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
 	work.applyCompactionAndEmitBoundary(sum, shown.UUID)
-	return k.endTurnWithCompactionSummary(shown, sum)
+	return k.endTurnWithCompactionSummary(shown, sum, work.restoreContext(ctx))
 }
 
 // endTurnAfterFailedCompaction reports a failed /compact. Hosts receive problemForHost, and users see outcomeForUser.
@@ -282,12 +285,12 @@ func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c
 	return k.emitCommandOutputAndReturnTurnEnd(c, outcomeForUser, nil)
 }
 
-func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome) error {
+func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome, restored []*protocol.AttachmentAdded) error {
 	yes := true
 	said := slash.Output("Compacted " + strings.Join(sum.hookReports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.assignIDs(told)
-	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0}, summaryMessage, told} {
+	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0, Restored: restored}, summaryMessage, told} {
 		k.out.emitAsIs(ev)
 	}
 	k.out.assignIDsAndEmitAll(sum.attachments)

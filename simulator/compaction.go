@@ -80,22 +80,30 @@ func (c *compaction) compactAutomatically(ctx context.Context, evenWithFewReplie
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
 	c.applyCompactionAndEmitBoundary(sum, shown.UUID)
-	c.out.emitAsIs(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID()})
+	c.out.emitAsIs(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID(), Restored: c.restoreContext(ctx)})
 	c.out.emitAsIs(shown)
 	c.out.assignIDsAndEmitAll(sum.attachments)
 	return true, nil
 }
 
+// conversationReader is implemented by transcripts that know what they contain.
+type conversationReader interface {
+	LastLineUUID() string
+	UsedTools() []string // sorted names of the tools that the main conversation has used
+}
+
 type summaryOutcome struct {
-	trigger      string
-	started      time.Time
-	tokensBefore int              // context tokens before the compaction
-	reply        string           // text of the model, including its analysis
-	hookReports  []string         // output of hooks for the user
-	attachments  []protocol.Event // of the SessionStart hooks; they follow the summary
-	refusal      string           // reason of the hook that blocked the compaction; empty if none did
-	failed       bool
-	tooShort     bool // the conversation has no reply of the model
+	trigger        string
+	started        time.Time
+	tokensBefore   int              // context tokens before the compaction
+	reply          string           // text of the model, including its analysis
+	usedTools      []string         // tools that the conversation has used, sorted
+	transcriptPath string           // empty means that the session has none
+	hookReports    []string         // output of hooks for the user
+	attachments    []protocol.Event // of the SessionStart hooks; they follow the summary
+	refusal        string           // reason of the hook that blocked the compaction; empty if none did
+	failed         bool
+	tooShort       bool // the conversation has no reply of the model
 }
 
 // requestSummaryAndRunHooks asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
@@ -130,7 +138,11 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 		return sum, nil
 	}
 	sum.reply = protocol.Content{Blocks: reply.Blocks}.Plain()
-	c.sim.totals.addReplyUsage(c.sim.resolvedModelName(), replyUsage{usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
+	sum.transcriptPath = c.sim.options.State.Snapshot().TranscriptPath
+	if t, ok := c.sim.main.Transcript.(conversationReader); ok {
+		sum.usedTools = t.UsedTools()
+	}
+	c.sim.totals.addReplyUsage(c.sim.resolvedModelName(), replyUsage{isSummary: true, usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
 	if err := c.background.sleepWhileEmittingTaskEvents(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
@@ -150,6 +162,20 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 	}
 	c.emitCompactionEndStatus("success", "")
 	return sum, nil
+}
+
+// restoreContext adds files, tasks and skills of the conversation before a compaction to the context of the next request.
+func (c *compaction) restoreContext(ctx context.Context) (restored []*protocol.AttachmentAdded) {
+	if c.sim.main.Mentions == nil {
+		return nil
+	}
+	for _, content := range c.sim.main.Mentions.ReadAfterCompaction(ctx) {
+		restored = append(restored, &protocol.AttachmentAdded{Attachment: content.Attachment, Role: content.Role, Tool: "Read", Rendered: content.Rendered})
+		if content.Text != "" {
+			c.sim.history.pendingContext = append(c.sim.history.pendingContext, content.Text)
+		}
+	}
+	return restored
 }
 
 func (c *compaction) emitCompactionEndStatus(result, problem string) {
@@ -174,7 +200,7 @@ func (c *compaction) applyCompactionAndEmitBoundary(sum summaryOutcome, summaryU
 	}
 	c.sim.totals.contextTokens.Store(int64(after))
 	logicalParent := cmp.Or(parent, past.lastAssistantUUID)
-	if t, ok := c.sim.main.Transcript.(interface{ LastLineUUID() string }); ok {
+	if t, ok := c.sim.main.Transcript.(conversationReader); ok {
 		logicalParent = cmp.Or(t.LastLineUUID(), logicalParent)
 	}
 	c.out.emitSystem("compact_boundary",
@@ -184,12 +210,17 @@ func (c *compaction) applyCompactionAndEmitBoundary(sum summaryOutcome, summaryU
 // analysisSectionPattern matches the notes that a model writes before its summary. They are not part of the summary.
 var analysisSectionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
+// summaryText returns the message that replaces the conversation. Its sentences around the summary are claudeless's own.
 func (sum summaryOutcome) summaryText() string {
-	const opening = "This session is being continued from a previous conversation that ran out of context. " + "What follows is a summary of its earlier part.\n\n"
 	text := strings.TrimSpace(analysisSectionPattern().ReplaceAllString(sum.reply, ""))
 	if before, rest, ok := strings.Cut(text, "<summary>"); ok {
 		inner, after, _ := strings.Cut(rest, "</summary>")
 		text = strings.TrimSpace(before + "Summary:\n" + strings.TrimSpace(inner) + after)
 	}
-	return opening + text
+	text = "This session is being continued from a previous conversation that ran out of context. What follows is a summary of its earlier part.\n\n" +
+		"<system-reminder>\n<tools-used-before-summary>" + strings.Join(sum.usedTools, ", ") + "</tools-used-before-summary>\n</system-reminder>\n" + text
+	if sum.transcriptPath != "" {
+		text += "\n\nFor details that the summary lacks, read the full transcript at: " + sum.transcriptPath
+	}
+	return text + "\nGo on with the last task where it was interrupted."
 }

@@ -230,7 +230,7 @@ func (x *modelClient) streamReply(ctx context.Context, req scenarios.Request, re
 			blocks[i] = scenarios.WithSignature(b)
 		}
 	}
-	m := x.newCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
+	m := x.newCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil, false}, reply.Stream)
 	m.index, m.isUnstreamed = index, x.nextReplyIsUnstreamed
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.summary.ContinuesPrevious, m.summary.HasMore = x.lastReply.isContinuation, reply.HasMore

@@ -232,6 +232,8 @@ type MentionContent struct {
 type MentionReader interface {
 	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
+	// ReadAfterCompaction returns what the model is told again after a compaction: files that it has seen, running tasks and loaded skills.
+	ReadAfterCompaction(ctx context.Context) []MentionContent
 }
 
 // Tools runs tool calls and inspects them before they run. It is safe for concurrent use.

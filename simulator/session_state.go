@@ -18,8 +18,8 @@ type SessionState struct {
 
 	mu       sync.Mutex
 	snapshot Snapshot
-	skills   map[string]string // texts of the skills that were loaded, by name
-	asked    atomic.Int64      // nanoseconds of dialogs since the last turn
+	skills   map[string]loadedSkill // texts of the skills that were loaded, by name
+	asked    atomic.Int64           // nanoseconds of dialogs since the last turn
 	// turnModel is the model until the end of the turn: the one that the typed command sets, or a fallback model. Empty means none.
 	turnModel string
 }
@@ -71,15 +71,33 @@ func (l *SessionState) BeginConversation(id, transcriptPath string) {
 	l.updateSnapshot(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcriptPath, nil })
 }
 
-// RecordSkill records the text of a loaded skill, and returns its previous text, or "" if it was not loaded.
-func (l *SessionState) RecordSkill(name, text string) (previous string) {
+// RecordSkill records the text of a loaded skill. It returns the previous text, or "" if the skill was not loaded, and reports whether the
+// skill was last loaded before a compaction.
+func (l *SessionState) RecordSkill(name, text string) (previous string, wasCompacted bool) {
 	l.updateSnapshot(func(*Snapshot) {
 		if l.skills == nil {
-			l.skills = map[string]string{}
+			l.skills = map[string]loadedSkill{}
 		}
-		previous, l.skills[name] = l.skills[name], text
+		was := l.skills[name]
+		previous, wasCompacted, l.skills[name] = was.text, was.isCompacted, loadedSkill{text: text}
 	})
-	return previous
+	return previous, wasCompacted
+}
+
+type loadedSkill struct {
+	text        string
+	isCompacted bool // loaded before a compaction
+}
+
+// MarkSkillsAsCompacted is called after a compaction. It returns the texts of the loaded skills by name.
+func (l *SessionState) MarkSkillsAsCompacted() map[string]string {
+	texts := map[string]string{}
+	l.updateSnapshot(func(*Snapshot) {
+		for name, skill := range l.skills {
+			l.skills[name], texts[name] = loadedSkill{skill.text, true}, skill.text
+		}
+	})
+	return texts
 }
 
 // Model returns the model of the next request, as given at the start or set later, or else the default model.

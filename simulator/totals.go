@@ -153,6 +153,7 @@ func (b *sessionTotals) spentUSDInProcess() float64 { return b.usd - b.restoredU
 type replyUsage struct {
 	usage          scenarios.Usage
 	thinkingTokens int  // output tokens of the model's reasoning
+	isSummary      bool // the reply is the summary of a compaction, which the number of requests does not include
 	isScripted     bool // usage comes from the scenario and counts the whole conversation, not only this reply
 }
 
@@ -175,7 +176,9 @@ func (b *sessionTotals) addReplyUsage(model string, reply replyUsage) {
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
 		CostUSD: claudecode.FactsOfModel(model).Cost(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
-	b.requests++
+	if !reply.isSummary {
+		b.requests++
+	}
 	if reply.isScripted {
 		b.contextTokens.Store(0)
 	}

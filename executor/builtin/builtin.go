@@ -260,6 +260,13 @@ func (t *Tools) TakeFilesChangedAfterWrite(agent *protocol.AgentRef) (filesChang
 	return t.files.TrackerOfSubagentOrSession(agent).TakeFilesChangedAfterWrite()
 }
 
+// RecordInstructionsAsRead records that the model of the session has received the text of an instruction file.
+func (t *Tools) RecordInstructionsAsRead(path string) { t.files.RecordPartlySeen(path) }
+
+// ForgetSeenFiles forgets which files the model of the session has seen, because a compaction has removed them from the conversation. It
+// returns their paths, the last modified one first.
+func (t *Tools) ForgetSeenFiles() (paths []string) { return t.files.ForgetAll() }
+
 // MaxWholeFileBytes is the size of the largest file that is read as a whole.
 const MaxWholeFileBytes = files.MaxWholeFileBytes
 

@@ -11,10 +11,11 @@ import (
 
 // Skill is a loaded skill: its text for the model, and the tools that need no permission while the model follows it.
 type Skill struct {
-	Name, Text string
-	Tools      []string
-	Model      string // full name of the model in the skill's file; empty means none
-	Previous   string // text of this skill that is already in the conversation; empty means none
+	Name, Text   string
+	Tools        []string
+	Model        string // full name of the model in the skill's file; empty means none
+	Previous     string // text of this skill that is already in the conversation; empty means none
+	WasCompacted bool   // a compaction has removed Previous from the conversation
 }
 
 // Skills loads the skills of a session.
@@ -67,9 +68,12 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		content := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
 		return &protocol.User{Message: content, IsSynthetic: true, Expansion: expansion, Companion: true}
 	}
-	switch loaded.Previous {
-	case "":
-	case loaded.Text:
+	reminds := loaded.Previous == loaded.Text
+	switch {
+	case loaded.Previous == "":
+	case reminds && loaded.WasCompacted:
+		loaded.Text = "Skill /" + short + " was loaded earlier (see the invoked-skills reminder above); this is a NEW invocation — follow those instructions now, including any setup steps."
+	case reminds:
 		loaded.Text = "Skill /" + short + " is already loaded above; instructions unchanged."
 		if in.Args != "" {
 			loaded.Text += " Arguments: " + in.Args
@@ -77,6 +81,6 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	default:
 		r.EventsAfter = append(r.EventsAfter, message("(Re-invocation of /"+short+" — the skill instructions were previously loaded; the arguments or dynamic output below are new.)", nil))
 	}
-	r.EventsAfter = append(r.EventsAfter, message(loaded.Text, &protocol.ExpandedCommand{Name: loaded.Name, Tools: loaded.Tools}))
+	r.EventsAfter = append(r.EventsAfter, message(loaded.Text, &protocol.ExpandedCommand{Name: loaded.Name, Tools: loaded.Tools, Reminds: reminds}))
 	return r
 }

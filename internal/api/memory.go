@@ -20,7 +20,7 @@ type requestNamespaceMemory struct {
 	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
 	attempts          history.BoundedMap[history.Digest, attemptCount]
 	lastConversations history.BoundedMap[conversationKey, *lastConversation]
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // compacted histories, by their first group
+	compactedRoots    history.BoundedMap[string, historyRoot]                  // compacted histories, by their summary
 	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
@@ -34,7 +34,7 @@ type requestNamespaceMemory struct {
 func newRequestNamespaceMemory(minEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
 		states: history.NewBoundedMap[history.Digest, *conversationState](minEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](minEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](minEntriesOfEachKind),
-		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](minEntriesOfEachKind),
+		compactedRoots: history.NewBoundedMap[string, historyRoot](minEntriesOfEachKind),
 		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](minEntriesOfEachKind), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](minEntriesOfEachKind),
 		prompts: newPromptCache(minEntriesOfEachKind), claimedSteps: map[history.Digest]int{},
 	}
@@ -57,6 +57,7 @@ type lastConversation struct {
 	lastRequest history.Digest
 	stateBefore *conversationState
 	failures    int
+	compactions int // number of requests for a summary of the conversation
 }
 
 // historyRoot identifies a history that began a session, or that continued a session after its history was cut.
@@ -67,6 +68,8 @@ type historyRoot struct {
 	cutAfter history.Digest // if the history was cut: key of the last group before the session continues
 	retryKey history.Digest // if the history was cut: key of the history that repeats a failed request; zero means none
 	failures int            // number of times that this request failed before the history was cut
+
+	compactions int // see [lastConversation]
 }
 
 // subagentScriptKey identifies the script of a sub-agent by the first prompt that it will receive.
@@ -169,6 +172,17 @@ func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage
 	}
 	s.Uncached -= from
 	return s
+}
+
+// compactionsBefore returns the number of compactions before a history that begins with a summary.
+func (m *requestNamespaceMemory) compactionsBefore(c conversationKey, summary string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.lastConversations.Get(c); ok && known.state != nil {
+		return known.compactions
+	}
+	cut, _ := m.compactedRoots.Get(summary)
+	return cut.compactions
 }
 
 // conversationState is the state of a conversation at one point of its history. It is immutable; steps create new ones.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/claudeless/claudeless/internal/api/history"
 	"github.com/claudeless/claudeless/scenarios"
@@ -48,6 +49,14 @@ type replayedGroup struct {
 	key      history.Digest // key of the history up to and including this group
 }
 
+// summary returns the summary with which a compacted history begins, or "".
+func (g *replayedGroup) summary() string {
+	if len(g.Steps) > 0 && g.Steps[0].Kind == history.KindSummaryReplacingHistory {
+		return g.Steps[0].Text
+	}
+	return ""
+}
+
 // historyGroupSplitter divides the messages of a request into groups. A group's key identifies the history up to its end.
 type historyGroupSplitter struct {
 	memory          *requestNamespaceMemory
@@ -67,6 +76,9 @@ func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Messag
 			key = key.ChainDigest(g.AnswerDigest)
 			g.key = key
 			continue
+		}
+		if summary := g.summary(); i == 0 && summary != "" { // the summaries of two compactions may be equal
+			key = key.Chain("compactions", strconv.Itoa(s.memory.compactionsBefore(s.conversation, summary)))
 		}
 		key = s.setKeysAndSplitResentPrompt(g, key)
 	}

@@ -26,8 +26,8 @@ func (f *historyReplay) beginReplay() (initialState *conversationState, firstGro
 	known, ok := f.memory.lastConversations.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.compactedRoots.Get(first); forked { // this session continues another, compacted session
-			known.roots = append(known.roots, cut)
+		if cut, forked := f.memory.compactedRoots.Get(f.groups[0].summary()); forked { // this session continues another, compacted session
+			known.roots, known.compactions = append(known.roots, cut), cut.compactions
 		}
 		f.memory.lastConversations.Put(t, known)
 	}
@@ -48,8 +48,8 @@ func (f *historyReplay) beginReplay() (initialState *conversationState, firstGro
 	const most = 16 // roots stored per session
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
 	f.memory.lastConversations.Put(t, &next)
-	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.KindSummaryReplacingHistory {
-		f.memory.compactedRoots.Put(first, r)
+	if summary := f.groups[0].summary(); summary != "" {
+		f.memory.compactedRoots.Put(summary, r)
 	}
 	f.setAttemptAndSaltAfterCut(r)
 	return r.state, from
@@ -59,7 +59,7 @@ func (f *historyReplay) beginReplay() (initialState *conversationState, firstGro
 // for the new history and the index of its last group, with which the session continues. If this group repeats a request that failed, the
 // session continues from the state before that request.
 func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot historyRoot, lastGroupIndex int) {
-	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
+	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state, compactions: known.compactions}
 	from := len(f.groups) - 1
 	if from > 0 {
 		r.cutAfter = f.groups[from-1].key
@@ -124,12 +124,19 @@ func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversati
 	}
 }
 
-// ScriptedCompactSummary returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
+// ScriptedCompactSummary returns the scenario's summary of a conversation to be compacted, or false if the session is unknown. It counts
+// the compactions of the session.
 func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
+	key := conversationKey{c.Session, c.Agent}
 	m.mu.Lock()
-	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
+	known, ok := m.lastConversations.Get(key)
+	if ok = ok && c.Session != "" && known.state != nil; ok {
+		next := *known
+		next.compactions++
+		m.lastConversations.Put(key, &next)
+	}
 	m.mu.Unlock()
-	if !ok || c.Session == "" || known.state == nil {
+	if !ok {
 		return "", false
 	}
 	reply, err := known.state.engine.Fork().Next(ctx, scenarios.Request{SideKind: "compact"})

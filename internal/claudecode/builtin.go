@@ -3,6 +3,7 @@ package claudecode
 import (
 	_ "embed" // the tables of commands and output styles
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 // BuiltinCommand is a built-in slash command of the CLI.
 type BuiltinCommand struct {
 	Name, Description, ArgumentHint string
+	Answer                          string // answer that never changes; empty means another answer
 	Aliases                         []string
 	Skill                           bool                 // init lists the command among the skills
 	condition                       environmentCondition // environments that have the command; nil means all
@@ -26,15 +28,15 @@ type BuiltinCommand struct {
 	Tools          []string // tools that the skill may use without permission questions
 }
 
-// commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments and description. Tabs
-// separate the columns, spaces the words of kind and aliases. The built-in commands and skills have the order of init. The
-// instructions of skills, which belong to the vendor, are missing. A scenario receives the prompt as the user typed it.
+// commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments, description and fixed
+// answer. Tabs separate the columns, spaces the words of kind and aliases. The built-in commands and skills have the order of init.
+// The instructions of skills, which belong to the vendor, are missing. A scenario receives the prompt as the user typed it.
 //
 //go:embed commands.txt
 var commandTable string
 
 var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
-	const columns = 5
+	const columns = 6
 	for line := range strings.Lines(commandTable) {
 		column := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), make([]string, columns)...)
 		is, chars, tools := map[string]bool{}, 0, []string(nil)
@@ -47,7 +49,7 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 		}
 		conditions := map[bool]environmentCondition{is["design"]: hasDesignTools, is["oauth"]: hasOAuthCredential}
 		all = append(all, BuiltinCommand{
-			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], condition: conditions[true],
+			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], Answer: column[5], condition: conditions[true],
 			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], FullscreenOnly: is["fullscreen"], PromptInMenu: is["skill"] || is["prompt"],
 			Chars: chars, forModelOnly: is["model"], Tools: tools,
 		})
@@ -153,4 +155,23 @@ const (
 // BuiltInSkillsInContext lists the built-in skills that are always in the context.
 func BuiltInSkillsInContext() []BuiltinCommand {
 	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.Chars == 0 })
+}
+
+// reportShapes has a row for each shape of text with which the report of an agent could pretend to be a message of the CLI: its name,
+// which is empty if it is not reported, and an expression. A backslash between its two groups makes the text harmless.
+//
+//go:embed report_shapes.txt
+var reportShapes string
+
+// NeutralizeReport neutralizes texts in the report of an agent that look like messages of the CLI, and returns the names of their shapes.
+func NeutralizeReport(report string) (neutralized string, found []string) {
+	for row := range strings.Lines(reportShapes) {
+		name, pattern, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
+		changed := regexp.MustCompile(pattern).ReplaceAllString(report, `${1}\${2}`)
+		if changed != report && name != "" {
+			found = append(found, name)
+		}
+		report = changed
+	}
+	return report, found
 }

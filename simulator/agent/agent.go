@@ -304,7 +304,7 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
 	}
-	return cmp.Or(w.answerOrErrorText(), "Command completed"), ctx.Err()
+	return cmp.Or(w.progress.answerOrErrorText(), "Command completed"), ctx.Err()
 }
 
 func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {

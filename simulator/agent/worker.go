@@ -220,7 +220,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		}
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
-	if text := w.answerOrErrorText(); text != "" {
+	if text := w.progress.notesAndReportAsText(w.definition.MaxTurns); text != "" {
 		_, _ = w.task.Write([]byte(text + "\n")) // writing to a task cannot fail
 	}
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
@@ -228,7 +228,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerOrErrorText(), w.takeLineOfToolsNewToCaller()
+		end.Report, end.ToolsUsed = w.progress.notesAndReportAsText(w.definition.MaxTurns), w.takeLineOfToolsNewToCaller()
 	}
 	return end
 }
@@ -446,7 +446,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 }
 
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.progress.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	feedback = strings.Join(out.AdditionalContext, "\n")
 	w.task.Post(append(out.Frames, out.Notices...)...)
 	if out.Block {

@@ -124,18 +124,6 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
 		return "Auto-compact window for " + claudecode.ModelDisplayName(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
-	case "config":
-		return "Usage: /config key=value [key=value ...]"
-	case "fast":
-		return "Fast mode unavailable: Fast mode is not available in the Agent SDK"
-	case "focus":
-		return "/focus isn't available here yet"
-	case "heapdump", "auto-mode-setup":
-		return "/" + commandName + " isn't available in this environment."
-	case "__remote-workflow":
-		return "remote-workflow: error[not-remote-session]: this command only runs inside a remote (CCR) session (CLAUDE_CODE_REMOTE is not set). Use the Workflow tool locally."
-	case "workflow-launch-exec":
-		return "workflow-launch-exec: no pending launch handoff for this invocation (expected when a restored session replays the dispatch turn); nothing executed."
 	case "reload-plugins":
 		plugins, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
@@ -147,7 +135,8 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
 	}
-	return ""
+	b, _ := claudecode.PrintModeCommandNamed(commandName)
+	return b.Answer
 }
 
 func mcpServersText(o Options, args string) string {

@@ -58,6 +58,7 @@ type ExpandedCommand struct {
 	Name     string
 	Tools    []string // permission rules that the command grants
 	Model    string   // model that the command sets; empty means none
+	Reminds  bool     // the text only reminds the model of instructions that it has received before
 	UsedTool string   // tool that counts as used because of the command: Bash, or the prompt of a server; empty means none
 }
 
@@ -74,10 +75,11 @@ type PromptAbsorbed struct {
 // precedes the events that show the summary.
 type ConversationCompacted struct {
 	Summary        *User
-	Command        *PromptAccepted // the command that requested the compaction; nil if automatic
-	Output         *User           // output of the command
-	Prompt         string          // uuid of the prompt whose turn continues; empty if none
-	HasHookReports bool            // Output includes reports of hooks
+	Command        *PromptAccepted    // the command that requested the compaction; nil if automatic
+	Output         *User              // output of the command
+	Prompt         string             // uuid of the prompt whose turn continues; empty if none
+	HasHookReports bool               // Output includes reports of hooks
+	Restored       []*AttachmentAdded // what the model is told again
 }
 
 // RuleMatchOutcome reports the rule of the scenario that answered a prompt, or that no rule did.

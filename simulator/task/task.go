@@ -303,10 +303,9 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	status := cmp.Or(map[FinalStatus]string{StatusKilled: "stopped"}[e.Status], string(e.Status)) // (spec: cli-contract 3.4)
 	fields = append(fields, protocol.Field{Key: "status", Value: status}, protocol.Field{Key: "output_file", Value: t.OutputFile})
-	if e.Report != "" {
-		fields = append(fields, protocol.Field{Key: "summary", Value: e.Report}, protocol.Field{Key: "summary_is_report", Value: true})
-	} else {
-		fields = append(fields, protocol.Field{Key: "summary", Value: e.Summary})
+	fields = append(fields, protocol.Field{Key: "summary", Value: cmp.Or(e.Report, e.Summary)})
+	if e.Report != "" && !strings.HasSuffix(e.Report, "\n") { // notes of the CLI without a report end with a newline
+		fields = append(fields, protocol.Field{Key: "summary_is_report", Value: true})
 	}
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
@@ -332,6 +331,8 @@ type Notification struct {
 const agentNotificationTimingNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
 	"agent may go on and send another one with the same task id."
 
+var textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 func (t *Task) endNotification(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
@@ -344,12 +345,12 @@ func (t *Task) endNotification(e End) Notification {
 	if t.OutputFile != "" {
 		b.WriteString("<output-file>" + t.OutputFile + "</output-file>\n")
 	}
-	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + cmp.Or(e.Notice, e.Summary) + "</summary>\n")
+	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + textEscaper.Replace(cmp.Or(e.Notice, e.Summary)) + "</summary>\n")
 	if t.Kind == KindAgent {
 		b.WriteString("<note>" + agentNotificationTimingNote + "</note>\n")
 	}
 	if e.Report != "" {
-		b.WriteString("<result>" + e.Report + "</result>\n")
+		b.WriteString("<result>" + textEscaper.Replace(e.Report) + "</result>\n")
 	}
 	if e.Usage != nil {
 		fmt.Fprintf(&b, "<usage><subagent_tokens>%d</subagent_tokens><tool_uses>%d</tool_uses><duration_ms>%d</duration_ms></usage>\n", e.Usage.TotalTokens, e.Usage.ToolUses, e.Usage.DurationMS)

@@ -25,6 +25,9 @@ type contextAttachmentWriter struct {
 	attributionPending bool                     // the next request has the texts for commits of another model
 	remainingWritten   bool                     // the transcript already has the reminders of the limits for the next request
 	planMode           bool                     // the last attachment about plan mode says that it is active
+	planModeReminders  int                      // attachments about plan mode since it began
+	promptsInPlanMode  int                      // prompts since the last of them
+	autoModeCompacted  bool                     // a compaction has removed the attachment about a mode without approvals
 	autoMode           attachment               // the last attachment about a mode without approvals; nil means that none is active
 	listedSkills       []string                 // skills that attachments of the main conversation list
 	listed             announcedToolsAndServers // tools and MCP servers that these attachments list
@@ -116,6 +119,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
 	}
 	l.remainingWritten = true
+	l.promptsInPlanMode++
 	lines = append(append(lines, l.takeMemoryLines()...), l.takeModeChangeLines(now)...)
 	return l.lines.writeAfterPendingLines(append(lines, l.remindersOfEachRequest("", now.Remaining)...)...)
 }
@@ -144,9 +148,12 @@ func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
 
 // takeModeChangeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
 func (l *contextAttachmentWriter) takeModeChangeLines(now SessionContext) (lines []any) {
-	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
-		l.planMode = plans
+	plans := now.ShellMode == protocol.ModePlan
+	if plans != l.planMode {
+		l.planMode, l.planModeReminders = plans, 0
 		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
+	} else if plans && l.promptsInPlanMode > promptsBetweenPlanModeReminders {
+		lines = append(lines, l.planModeLine("plan_mode"))
 	}
 	before, about := l.autoMode, now.autoOrBypassMode()
 	if !l.conversation.options.Machine.IsTerminal || (before == nil) == (about == nil) {
@@ -176,10 +183,13 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	return l.lines.writeAfterPendingLines(lines...)
 }
 
-func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
-	l.environmentWritten, l.describedStyle, l.attribution, l.listed = true, "", "", announcedToolsAndServers{}
+func (l *contextAttachmentWriter) linesAfterCompaction(restored []*protocol.AttachmentAdded) (lines []any) {
+	for _, at := range restored {
+		lines = append(lines, l.conversation.addedAttachmentLine(at))
+	}
+	l.environmentWritten, l.describedStyle, l.attribution, l.listed, l.autoModeCompacted = true, "", "", announcedToolsAndServers{}, true
 	now := l.currentSessionContextOf("")
-	return append(l.toolAgentAndSkillListings("", now, false), l.environmentSnapshotAttachments("", now)...)
+	return append(append(lines, l.toolAgentAndSkillListings("", now, false)...), l.environmentSnapshotAttachments("", now)...)
 }
 
 // autoOrBypassMode describes a mode in which the user does not approve calls; nil means another mode.
@@ -202,13 +212,17 @@ func (l *contextAttachmentWriter) autoOrBypassModeStartLines(agentID string, now
 	return nil
 }
 
+// Plan mode is repeated to the model after some prompts, usually in fewer words (observed with 2.1.330).
+const promptsBetweenPlanModeReminders, planModeRemindersPerFullOne = 5, 5
+
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
 func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.createPlanName("")+".md")
 	_, err := os.Stat(file)
 	about := newAttachment(attachmentType)
 	if attachmentType == "plan_mode" {
-		about = about.with("reminderType", "full", "isSubAgent", false)
+		about = about.with("reminderType", map[bool]string{true: "full", false: "sparse"}[l.planModeReminders%planModeRemindersPerFullOne == 0], "isSubAgent", false)
+		l.planModeReminders, l.promptsInPlanMode = l.planModeReminders+1, 0
 	}
 	about = about.with("planFilePath", file, "planExists", err == nil)
 	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)

@@ -448,7 +448,9 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 			line.ToolUseResult, line.MCPMeta = call.Result.Content, call.Result
 		}
 	}
-	line.Companion = ev.Companion || ev.Expansion != nil
+	if line.Companion = ev.Companion || ev.Expansion != nil; ev.Expansion != nil && ev.Expansion.Reminds {
+		line.Message = userStringContent(line.Message.Content.Plain())
+	}
 	if ev.Expansion == nil && (agentID == "" || ev.Companion) {
 		setTextFormAndRowSource(&line)
 	}

@@ -261,6 +261,10 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
 		lines = append(lines, l.attachments.takeModeChangeLines(session)...)
 	}
+	if n := len(input.messages); l.attachments.autoModeCompacted && n > 0 && countBlocks(input.messages[n-1].content, "tool_result") > 0 {
+		l.attachments.autoModeCompacted = false
+		lines = append(lines, l.attachments.autoOrBypassModeStartLines("", l.attachments.currentSessionContextOf(""))...)
+	}
 	if dir := l.conversation.workingDirOf(""); input.lastRequestDir != dir && input.lastRequestDir != "" {
 		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))
 	}

@@ -230,6 +230,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
 		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.SessionTurnPosition{TurnIndex: r.promptCount},
 	}
+	r.requests.inputOf("").snapshotCount = 0
 	if ev.Command == nil {
 		return r.writeLinesAfterCompactionInTurn(ev, line)
 	}
@@ -256,7 +257,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		return err
 	}
 	r.attachments.contextPending = true // the compaction has removed the listings and the environment from the conversation
-	return r.lines.writeAfterPendingLines(r.attachments.listingsAndEnvironmentAfterCompaction()...)
+	return r.lines.writeAfterPendingLines(r.attachments.linesAfterCompaction(ev.Restored)...)
 }
 
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the complete
@@ -270,7 +271,7 @@ func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationComp
 	if slices.Contains(r.retainedUUIDs, ev.Prompt) {
 		summaryLine.TurnPosition.TurnIndex--
 	}
-	lines = append(append(lines, summaryLine), r.attachments.listingsAndEnvironmentAfterCompaction()...)
+	lines = append(append(lines, summaryLine), r.attachments.linesAfterCompaction(ev.Restored)...)
 	return r.lines.writeAfterPendingLines(append(lines, r.attachments.commitAndPullRequestAttributionLines("")...)...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -242,6 +243,11 @@ func (s *Transcript) CreatePlanName(prompt string) string {
 
 // LastLineUUID returns the uuid of the last line of the main conversation; empty means that it has no line.
 func (s *Transcript) LastLineUUID() string { return s.conversation.lastLineUUIDs[""] }
+
+// UsedTools returns the sorted names of the tools that the main conversation has used.
+func (s *Transcript) UsedTools() []string {
+	return slices.Sorted(slices.Values(s.recorder.sessionListLines.tools))
+}
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string {

@@ -152,8 +152,8 @@ func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.Tool
 		Message string                `json:"message"`
 		TaskID  string                `json:"task_id"`
 		Type    task.ShellOrAgentKind `json:"task_type"`
-		Command string                `json:"command,omitempty"`
-	}{fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what), info.ID, info.Kind, info.Command}
+		Command string                `json:"command"`
+	}{fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what), info.ID, info.Kind, what}
 	text, err := protocol.Marshal(out)
 	if err != nil {
 		return tool.Fail("%v", err)

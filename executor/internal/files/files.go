@@ -156,6 +156,9 @@ func (f *SeenFileTracker) TakeFilesChangedAfterWrite() []FileChangedAfterWrite {
 	return f.seenByModel.takeFilesChangedAfterWrite()
 }
 
+// ForgetAll forgets what the model has seen, and returns the paths of these files, the last modified one first.
+func (f *SeenFileTracker) ForgetAll() (paths []string) { return f.seenByModel.forgetAll() }
+
 // CurrentModTimes returns the modification times of the files that the session has read or written and that exist.
 func (f *SeenFileTracker) CurrentModTimes() ModificationTimesByPath {
 	return f.seenByModel.currentModificationTimes()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ type seenContent struct {
 	digest             [sha256.Size]byte
 	wasShownCompletely bool // the model has seen the whole content
 	isReadTruncated    bool // true if Read last returned only the part of the file that is not too large for the model
+	position           int  // position among the files in the order of their first access, from 1
 }
 
 // fileWrittenBySession is a file that the session wrote and that is not known to have changed since.
@@ -46,7 +48,8 @@ func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
 }
 
 func (s *seenFiles) storeContentLocked(path, content string, shown bool) {
-	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, s.byPath[path].isReadTruncated}
+	was := s.byPath[path]
+	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, was.isReadTruncated, cmp.Or(was.position, len(s.byPath)+1)}
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
@@ -98,6 +101,18 @@ func (s *seenFiles) currentModificationTimes() ModificationTimesByPath {
 		}
 	}
 	return all
+}
+
+// forgetAll forgets all contents, and returns the paths of the files, the last modified one first.
+func (s *seenFiles) forgetAll() []string {
+	times := s.currentModificationTimes()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paths := slices.SortedFunc(maps.Keys(times), func(a, b string) int {
+		return cmp.Or(cmp.Compare(times[b].UnixMilli(), times[a].UnixMilli()), cmp.Compare(s.byPath[b].position, s.byPath[a].position))
+	})
+	s.byPath, s.written = map[string]seenContent{}, nil
+	return paths
 }
 
 // FileChangedAfterWrite is a file that was changed after the session had written it.

@@ -90,8 +90,10 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 	}
 	switch as := kindOfClaudeCodeText(blockText); as {
 	case KindAddedPrompt:
-		prompt, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), addedPromptSuffix)
-		r.before = append(r.before, newStep(as, prompt))
+		for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), "\n\n"+addedPromptPrefix) {
+			prompt, _, _ := strings.Cut(part, addedPromptSuffix)
+			r.before = append(r.before, newStep(as, prompt))
+		}
 	case KindBackgroundWorkNotice:
 		notice := extractTaskNotificationElement(blockText)
 		if last := len(r.before) - 1; last >= 0 && r.before[last].Kind == as { // the model answers queued notices together

@@ -248,7 +248,10 @@ func TestAdjacentMessages(t *testing.T) {
 	}{
 		"an interrupt first":                     {[]any{user(text(interrupt)), user(result("bash", "1"))}, []string{"interrupt ", "closed 1", "prompt "}},
 		"only a prompt that was typed meanwhile": {[]any{user(text("The user sent a new message while you were working:\nquick"))}, []string{"prompt quick"}},
-		"only context":                           {[]any{user(text("<system-reminder>\nx\n</system-reminder>"))}, []string{"prompt x"}},
+		"two prompts that were typed meanwhile": {
+			[]any{user(text("The user sent a new message while you were working:\nquick\n\nThis is how Claude Code surfaces messages.\n\nThe user sent a new message while you were working:\nslow"))}, []string{"prompt quick", "prompt slow"},
+		},
+		"only context": {[]any{user(text("<system-reminder>\nx\n</system-reminder>"))}, []string{"prompt x"}},
 		"notices that were queued together": {
 			[]any{user(text("<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\n<task-notification>a</task-notification>\n</system-reminder>\n"), text("<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\n<task-notification>b</task-notification>\n</system-reminder>"))},
 			[]string{"notice <task-notification>a</task-notification>\n<task-notification>b</task-notification>"},

@@ -168,7 +168,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 		loaded.Model = claudecode.ResolveModel(k.Model)
 	}
 	if agent, _ := ctx.Value(agentIDContextKey{}).(string); err == nil && !k.RunsInAgent {
-		loaded.Previous = l.state.RecordSkill(agent+k.Name, text)
+		loaded.Previous, loaded.WasCompacted = l.state.RecordSkill(agent+k.Name, text)
 	}
 	return loaded, err
 }

@@ -164,7 +164,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 		o.Main.Prompts = host
 	}
 	if !plan.Customization.Bare {
-		o.Main.Mentions = mentionedFileReader{s.tools, plan.CWD, plan.Home}
+		o.Main.Mentions = mentionedFileReader{s.tools, s.background.tasks, plan.CWD, plan.Home}
 	}
 	if use, message, ok := t.Deferred(); ok {
 		o.Main.Deferred = &simulator.DeferredCall{Use: use, Message: message}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
@@ -251,8 +249,9 @@ func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []stri
 
 func toolsTextOfAgent(a catalog.Agent) string {
 	switch {
-	case a.Tools != nil:
-		return strings.Join(a.Tools, ", ")
+	case a.Tools != nil && !slices.Contains(a.Tools, "*"):
+		isDisallowed := func(tool string) bool { return slices.Contains(a.Disallowed, tool) }
+		return cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(a.Tools), isDisallowed), ", "), "None")
 	case len(a.Disallowed) > 0:
 		return "All tools except " + strings.Join(a.Disallowed, ", ")
 	}
@@ -404,88 +403,3 @@ func (s *sessionContext) modelRequestSource(requestingAgent agent.RequestingAgen
 
 // HostAddedDirSource is the source of working directories that a host added while the session runs.
 const HostAddedDirSource = "session"
-
-// mentionedFileReader reads the files that prompts mention with @.
-type mentionedFileReader struct {
-	tools     *toolbox
-	cwd, home string
-}
-
-// Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
-// rules apply (spec: cli-shapes, attachment:file).
-func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
-	path := named.Path
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(m.home, rest)
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(m.cwd, path)
-	}
-	path = filepath.Clean(path)
-	raw, err := protocol.Marshal(map[string]string{"file_path": path})
-	if err != nil {
-		return simulator.MentionContent{}, false
-	}
-	use := protocol.ToolUse{Type: "tool_use", Name: "Read", Input: raw}
-	info, err := os.Stat(path)
-	if err != nil || m.tools.policy.Decide(use).Behavior == permission.Deny {
-		return simulator.MentionContent{}, false
-	}
-	shown, err := filepath.Rel(m.cwd, path)
-	if err != nil {
-		shown = path
-	}
-	if info.IsDir() {
-		return readMentionedDir(path, shown)
-	}
-	result, wasSeen := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
-	switch {
-	case result.IsError && info.Size() > builtin.MaxWholeFileBytes:
-		text := "The prompt mentions " + path + ", which is too large to be attached. Read parts of it."
-		return simulator.MentionContent{Text: text, Role: "system", Rendered: []string{text}, Attachment: map[string]any{
-			"type": "at_mention_reference", "displayPath": shown, "fileSize": info.Size(), "mentions": []string{path}, "unread": "too_large",
-		}}, true
-	case result.IsError:
-		return simulator.MentionContent{}, false
-	case wasSeen:
-		return simulator.MentionContent{Attachment: map[string]any{"type": "already_read_file", "filename": path, "content": result.Output, "displayPath": shown}}, true
-	}
-	content := mentionAsCall("Read", raw, result.Content.Plain(), map[string]any{
-		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
-		"savedCopyFraming": map[string]any{"enveloped": false},
-	})
-	var blocks []any // of a notebook
-	for _, b := range result.Content.Blocks {
-		switch b := b.(type) {
-		case protocol.TextBlock:
-			blocks = append(blocks, map[string]string{"text": b.Text, "type": "text"})
-		case protocol.ImageBlock: // the request contains the image instead of the texts
-			content.Text, content.Rendered = "", nil
-			return content, true
-		}
-	}
-	if raw, err := protocol.Marshal(blocks); err == nil && strings.EqualFold(filepath.Ext(path), ".ipynb") {
-		content.Rendered[1] = "Result of calling the Read tool:\n" + string(raw)
-	}
-	return content, true
-}
-
-// mentionAsCall describes a mentioned file to the model as the result of a call.
-func mentionAsCall(tool string, input []byte, result string, attachment map[string]any) simulator.MentionContent {
-	rendered := []string{"Called the " + tool + " tool with the following input: " + string(input), "Result of calling the " + tool + " tool:\n" + result}
-	return simulator.MentionContent{Text: result, Role: "user", Rendered: rendered, Attachment: attachment}
-}
-
-func readMentionedDir(path, shown string) (simulator.MentionContent, bool) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return simulator.MentionContent{}, false
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	list := strings.Join(names, "\n")
-	input, err := protocol.Marshal(map[string]string{"command": "ls " + path, "description": "Lists files in " + path})
-	return mentionAsCall("Bash", input, list, map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}), err == nil
-}

@@ -468,7 +468,11 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
 		if file := t.builtinToolsForCaller(call).TargetFile(call); file != "" {
-			all = append(all, t.instructions.takeInstructionsForAccessedFile(call, file)...)
+			for _, instructions := range t.instructions.takeInstructionsForAccessedFile(call, file) {
+				if all = append(all, instructions); instructions.Hook != nil && agent == nil {
+					t.builtin.RecordInstructionsAsRead(instructions.Hook.FilePath)
+				}
+			}
 		}
 	}
 	return all

@@ -120,7 +120,8 @@ func (p *caseRunOfProgram) writeCaseFilesAndClaudeConfig() error {
 		if strings.HasPrefix(string(data), "#!") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(name, data, mode); err != nil {
+		// The CLI sorts files by their modification times, so these are the same.
+		if err := errors.Join(os.WriteFile(name, data, mode), os.Chtimes(name, p.started, p.started)); err != nil {
 			return err
 		}
 	}
