@@ -55,6 +55,10 @@ func (l *middlewareFuncExecutor) Execute(ctx context.Context, call protocol.Tool
 	return l.middlewareFunction(ctx, call, l.Executor)
 }
 
+// ErrSuperseded is the cause of a cancellation if another prompt must be answered immediately. A running Bash command then continues to
+// its end, and the turn ends after it.
+var ErrSuperseded = errors.New("a newer prompt replaced this one")
+
 // EndsProcess reports whether a signal that ends the process has cancelled ctx. A turn then ends at once, without texts about
 // an interrupt and without a result.
 func EndsProcess(ctx context.Context) bool {

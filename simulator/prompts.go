@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -23,9 +24,8 @@ const emptyPromptText = "(no content)"
 // ErrSignalled is the cause of a cancellation by a signal. Running calls then get the same result as calls that were not started.
 var ErrSignalled = errors.New("interrupted by a signal")
 
-// ErrSuperseded is the cause of a cancellation if the turn ended because another prompt must be answered immediately.
-// The model gets no message that the turn was interrupted.
-var ErrSuperseded = errors.New("a newer prompt replaced this one")
+// ErrSuperseded is [executor.ErrSuperseded]. The model gets no message that the turn was interrupted.
+var ErrSuperseded = executor.ErrSuperseded
 
 // ErrWithdrawn is the cause of a cancellation if the user takes the prompt back. If the model has not answered yet, the
 // prompt is removed from the conversation.

@@ -127,7 +127,9 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 	defer cancel()
 	alive := &runningCallHeartbeat{ticker: time.NewTicker(runningCallHeartbeatInterval), runningCalls: running, runningCallEvents: d.events}
 	defer alive.ticker.Stop()
+	d.resultsOfInterruptedCalls = map[int]executor.Result{}
 	var stop *executor.StopTurn
+	var interrupted error
 	for left := len(running); left > 0; {
 		ready, err := d.waitForNextFinishedCalls(done, left, alive)
 		if err != nil {
@@ -141,8 +143,11 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 		for _, r := range ready {
 			alive.runningCalls = slices.DeleteFunc(alive.runningCalls, func(c preparedCall) bool { return c.assistantEventID == calls[r.index].assistantEventID })
 			if r.err != nil {
-				d.resultsOfInterruptedCalls = map[int]executor.Result{r.index: r.result}
-				return nil, r.err
+				d.resultsOfInterruptedCalls[r.index] = r.result
+				if interrupted = r.err; !errors.Is(context.Cause(ctx), ErrSuperseded) {
+					return nil, interrupted
+				}
+				continue
 			}
 			if r.result.Stop != nil && stop == nil {
 				stop = r.result.Stop
@@ -153,7 +158,7 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 			}
 		}
 	}
-	return stop, nil
+	return stop, interrupted
 }
 
 const maxTimeBetweenSimultaneousCallEnds = time.Millisecond
@@ -352,8 +357,11 @@ func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, call
 		switch {
 		case superseded && i < startedCount:
 			result.ToolResult = executor.AbortedByPromptResult()
-			if ended, ok := d.resultsOfInterruptedCalls[i]; ok && c.toolUse.Name == "Bash" {
+			if ended := d.resultsOfInterruptedCalls[i]; ended.Output != nil && c.toolUse.Name == "Bash" {
 				result.Output, result.Decision = ended.Output, ended.Decision
+				if ended.NonExecutionKind == "" { // the command has run to its end
+					result = ended
+				}
 			}
 		case superseded:
 			result.ToolResult = executor.NotStartedResult()

@@ -205,15 +205,12 @@ func IsLegacyOpus(name string) bool {
 // case. It returns other names unchanged, except that it removes a suffix [1m] that makes no difference.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
-	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
-	case "", "default", "opus", "best":
-		return DefaultModel
-	case "sonnet", "opusplan":
-		return "claude-sonnet-5-5"
-	case "haiku":
-		return "claude-haiku-5-5"
-	case "fable":
-		return "claude-fable-5-2"
+	alias := strings.TrimSuffix(strings.ToLower(name), "[1m]")
+	alias = cmp.Or(map[string]string{"": "default", "best": "opus", "opusplan": "sonnet"}[alias], alias)
+	for _, m := range pickerModels() {
+		if m.Value == alias {
+			return m.ResolvedModel
+		}
 	}
 	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).IsKnown && FactsOfModel(base).ContextWindow == million {
 		return base // the model has this context window anyway

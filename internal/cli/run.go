@@ -75,7 +75,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
+	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), sys.Stdout) }()
 	return exitErrorOrScriptedCrash(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
 }
 

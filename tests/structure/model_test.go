@@ -12,14 +12,14 @@ import (
 
 // C7: examples use current models, so that they run with the real API even after older models were retired.
 func TestModelsInDocs(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(tree.Root, "internal/claudecode/model.go"))
+	source, err := os.ReadFile(filepath.Join(tree.Root, "internal/claudecode/picker_models.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	current := regexp.MustCompile(`return "(claude-[a-z]+-[0-9-]+)"|DefaultModel = "(claude-[a-z]+-[0-9-]+)"`)
+	current := regexp.MustCompile(`"resolvedModel":"(claude-[a-z]+-[0-9-]+)"`)
 	known := map[string]bool{}
 	for _, m := range current.FindAllStringSubmatch(string(source), -1) {
-		known[m[1]+m[2]] = true
+		known[m[1]] = true
 	}
 	named := regexp.MustCompile(`claude-(?:opus|sonnet|haiku)-\d+(?:-\d+)*`)
 	for _, path := range tree.Files(t) {

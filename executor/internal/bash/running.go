@@ -3,6 +3,7 @@ package bash
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -114,12 +115,16 @@ func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWai
 	timeout, show := time.NewTimer(r.timeout), time.NewTimer(delayBeforeShowingForegroundCommandAsTask)
 	defer timeout.Stop()
 	defer show.Stop()
+	cancelled := ctx.Done()
 	for {
 		select {
 		case <-r.done:
 			return outcomeFinished
-		case <-ctx.Done():
-			return outcomeInterrupted
+		case <-cancelled:
+			if !errors.Is(context.Cause(ctx), executor.ErrSuperseded) {
+				return outcomeInterrupted
+			}
+			cancelled = nil
 		case <-timeout.C:
 			return outcomeTimedOut
 		case <-show.C:

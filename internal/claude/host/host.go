@@ -7,7 +7,6 @@ package host
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -74,9 +73,6 @@ func (m *frameMetadata) CurrentUTCTimestamp() string {
 
 // Session returns the session that the host controls. The caller of Open closes it.
 func (h *ControlServer) Session() *session.Session { return h.session }
-
-// StdoutEventWriter returns the writer for events after the last turn; see [control.Conn.EventWriter].
-func (h *ControlServer) StdoutEventWriter() io.Writer { return h.conn.EventWriter() }
 
 // Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
 func (h *ControlServer) Serve(ctx context.Context) error {

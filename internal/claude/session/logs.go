@@ -17,8 +17,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// stdoutTranscriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
-// records an event, emits the new transcript lines, and then yields the event. So all lines of a turn precede its result.
+// stdoutTranscriptMirror repeats the transcript lines on stdout (--session-mirror; spec: cli-contract 8.5), except those about requests
+// to the model. The session records an event, emits the new transcript lines, and then yields the event. So all lines of a turn
+// precede its result.
 type stdoutTranscriptMirror struct {
 	mu                    sync.Mutex
 	filesWithPendingLines []*unemittedTranscriptLines // files in the order of their first line
@@ -31,6 +32,9 @@ type unemittedTranscriptLines struct {
 }
 
 func (m *stdoutTranscriptMirror) addPendingLine(path string, line []byte) {
+	if bytes.HasPrefix(line, []byte(`{"type":"api-request`)) {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry := json.RawMessage(bytes.Clone(line))

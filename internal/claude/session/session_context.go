@@ -281,9 +281,10 @@ func (s *sessionContext) AgentWorktree(agentID string) string {
 	return a.tree.Path
 }
 
-// GitStatus describes the repository for the model, or returns "". Agents of type Explore or Plan get no description.
+// GitStatus describes the repository for the model, or returns "". Agents of type Explore or Plan, and a main conversation without the
+// default system prompt, get no description.
 func (s *sessionContext) GitStatus(agentID string) string {
-	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
+	if s.plan.Customization.NoGitInstructions || agentID == "" && s.plan.Prompt.ReplacesSystem || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""
 	}
 	return gitworktree.Git{Environ: s.tools.options.Environ}.DescribeRepository(s.tools.servers.callContext, cmp.Or(s.AgentWorktree(agentID), s.plan.CWD))

@@ -2,10 +2,11 @@ package telemetry
 
 import (
 	"cmp"
+	_ "embed" // for names.json
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
@@ -134,12 +135,17 @@ func jsonObjectOfPairs(pairs [][2]string) string {
 	return b.String() + "}"
 }
 
+//go:embed names.json
+var namesJSON string
+
+// names has the names of languages by file extension, and the classes of shell programs.
+var names = sync.OnceValue(func() (t struct{ LanguageByExtension, ClassByProgram map[string]string }) {
+	_ = json.Unmarshal([]byte(namesJSON), &t) // the file is part of the program
+	return t
+})
+
 func languageOfFile(path string) (language string) {
-	return map[string]string{
-		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",
-		".rs": "Rust", ".java": "Java", ".rb": "Ruby", ".c": "C", ".h": "C", ".cpp": "C++", ".cs": "C#", ".sh": "Shell", ".md": "Markdown",
-		".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".kt": "Kotlin", ".swift": "Swift", ".php": "PHP",
-	}[strings.ToLower(filepath.Ext(path))]
+	return names().LanguageByExtension[strings.ToLower(filepath.Ext(path))]
 }
 
 // classifyFirstShellProgram returns the class and the name of the first command of a command line; both are
@@ -153,19 +159,8 @@ func classifyFirstShellProgram(shellCommandLine string) (programClass, programNa
 	if strings.HasPrefix(programName, "python") {
 		programName = "python"
 	}
-	for _, row := range [][2]string{
-		{"vcs", "git hg svn"},
-		{"github_cli", "gh"},
-		{"shell_builtin", "echo cd pwd true false export test printf set unset exit source type"},
-		{"file_search", "ls find grep rg fd cat head tail"},
-		{"fs_mutation", "rm mv cp mkdir touch chmod ln rmdir"},
-		{"lang_runtime", "python node ruby perl deno bun go java"},
-		{"package_manager", "npm pnpm yarn pip brew apt apt-get cargo"},
-		{"build_test", "make cmake pytest jest"},
-	} {
-		if slices.Contains(strings.Fields(row[1]), programName) {
-			return row[0], programName
-		}
+	if programClass = names().ClassByProgram[programName]; programClass == "" {
+		return "other", "other"
 	}
-	return "other", "other"
+	return programClass, programName
 }

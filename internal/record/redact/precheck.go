@@ -42,24 +42,16 @@ const (
 )
 
 func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
-	switch r.id {
-	case "assignment":
-		return precheckUpperCaseNameWithDigitValue
-	case "password":
-		return precheckAssignedValueIsQuoted
-	case "flag-value":
-		return precheckKeywordInCommandFlag
-	case "key-header":
-		return precheckFollowingColon
-	case "url-password":
-		return precheckUserInfo
-	case "pgpass":
-		if keywordText == "pgpass" {
-			return noPrecheckKeywordFarFromSecret
-		}
-		return noPrecheckKeywordInMatch
+	byRule := map[string]keywordContextCheck{
+		"assignment": precheckUpperCaseNameWithDigitValue, "password": precheckAssignedValueIsQuoted, "flag-value": precheckKeywordInCommandFlag,
+		"key-header": precheckFollowingColon, "url-password": precheckUserInfo, "pgpass": noPrecheckKeywordInMatch,
 	}
+	check, ok := byRule[r.id]
 	switch {
+	case keywordText == r.id && r.id == "pgpass":
+		return noPrecheckKeywordFarFromSecret
+	case ok:
+		return check
 	case strings.HasPrefix(keywordText, "-----"):
 		return noPrecheckKeywordBeginsBlock
 	case r.id == "jwt":
