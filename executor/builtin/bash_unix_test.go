@@ -3,6 +3,7 @@
 package builtin
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -41,6 +43,39 @@ func TestBashReadOnlyCommandListsNoChanges(t *testing.T) {
 		raw, err := protocol.Marshal(r.Output)
 		if err = errors.Join(err, <-written); err != nil || strings.Contains(string(raw), "side.txt") != test.lists {
 			t.Errorf("%s: %s (%v)", test.command, raw, err)
+		}
+	}
+}
+
+// If another prompt comes first, a running command continues to its end, unless the process must end.
+func TestBashSuperseded(t *testing.T) {
+	for _, processEnds := range []bool{false, true} {
+		dir := t.TempDir()
+		fifo := filepath.Join(dir, "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Skip(err)
+		}
+		tools := newTools(t, Options{CWD: dir})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ends := make(chan struct{})
+		closed := make(chan error, 1)
+		go func() {
+			w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command has opened the file
+			cancel(executor.Superseded{ProcessEnds: ends})
+			if processEnds {
+				close(ends)
+				<-t.Context().Done()
+			}
+			closed <- errors.Join(err, w.Close())
+		}()
+		r, _ := tools.Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"cat fifo; echo done"}`)})
+		if text := r.Content.Plain(); (text == "done") == processEnds {
+			t.Errorf("the process ends: %t; the result is %q", processEnds, text)
+		}
+		if !processEnds {
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (p Profile) FeaturesOnlyInNewerVersions() []string {
 		kind string
 		rows []nameWithFirstVersion
 	}{
-		{"", featureRows()},
+		{"", tableOfFirstVersions("features")},
 		{"key ", tableOfFirstVersions("event keys")},
 		{"transcript key ", tableOfFirstVersions("transcript keys")},
 		{"capability ", tableOfFirstVersions("capabilities")},

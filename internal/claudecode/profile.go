@@ -118,20 +118,8 @@ type nameWithFirstVersion struct {
 	name, firstVersion string
 }
 
-func featureRows() []nameWithFirstVersion {
-	return []nameWithFirstVersion{
-		{string(FeatureAsksServersForNewMCPRevisionFirst), "2.1.232"},
-		{string(FeatureSessionsStartInPermissionModeDefault), "2.1.302"},
-		{string(FeatureTerminalSessionsStartInPermissionModeAuto), "2.1.329"},
-		{string(FeatureSettingsProblemsBySource), "2.1.330"},
-		{string(FeatureMCPStatusReportsTransportsAndErrorCodes), "2.1.330"},
-		{string(FeatureEditResultsReportChangesMadeByHost), "2.1.331"},
-		{string(FeatureInvalidJSONReportedAsMalformedResponse), "2.1.332"},
-	}
-}
-
 // Has reports whether the version has a feature.
-func (p Profile) Has(f Feature) bool { return p.includes(featureRows(), string(f)) }
+func (p Profile) Has(f Feature) bool { return p.includes(tableOfFirstVersions("features"), string(f)) }
 
 // includes reports whether the version has a feature. A feature without a row is in every version.
 func (p Profile) includes(rows []nameWithFirstVersion, name string) bool {

@@ -121,10 +121,11 @@ func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWai
 		case <-r.done:
 			return outcomeFinished
 		case <-cancelled:
-			if !errors.Is(context.Cause(ctx), executor.ErrSuperseded) {
+			superseded, ok := errors.AsType[executor.Superseded](context.Cause(ctx))
+			if !ok || cancelled == superseded.ProcessEnds {
 				return outcomeInterrupted
 			}
-			cancelled = nil
+			cancelled = superseded.ProcessEnds
 		case <-timeout.C:
 			return outcomeTimedOut
 		case <-show.C:

@@ -202,7 +202,7 @@ func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, de
 func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *queuedPrompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	p.startTurn(cut)
+	p.startTurn(cut, ctx.Done())
 	for _, part := range turnPrompt.mergedPrompts[:max(0, len(turnPrompt.mergedPrompts)-1)] {
 		p.out.echoPrompt(part)
 	}

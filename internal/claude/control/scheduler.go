@@ -28,9 +28,10 @@ type promptScheduler struct {
 }
 
 type runningTurn struct {
-	prompt    *queuedPrompt           // nil means none
-	interrupt context.CancelCauseFunc // nil means the turn has not started
-	count     int                     // turns started so far
+	prompt      *queuedPrompt           // nil means none
+	interrupt   context.CancelCauseFunc // nil means the turn has not started
+	count       int                     // turns started so far
+	processEnds <-chan struct{}         // closed when the process must end
 }
 
 type stdinState struct {
@@ -130,7 +131,7 @@ func (d *promptScheduler) writeRunningAndQueuedEvents(queuedPrompt *queuedPrompt
 func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
 	defer d.out.lines.delayTurnOutputUntilRelease()()
 	d.turn.prompt.cancelled = true
-	d.turn.interrupt(simulator.ErrSuperseded)
+	d.turn.interrupt(simulator.Superseded{ProcessEnds: d.turn.processEnds})
 	d.requestsToHost.withdrawAbandonedAndElicitations()
 }
 
@@ -162,10 +163,10 @@ func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) 
 }
 
 // startTurn records that the turn of the prompt taken last has started. interrupt is the function that interrupts this turn.
-func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
+func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc, processEnds <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.interrupt = interrupt
+	d.turn.interrupt, d.turn.processEnds = interrupt, processEnds
 	d.turn.count++
 	in := d.turn.prompt
 	if in.message.Assistant, d.hostAssistantMessages = d.hostAssistantMessages, nil; in.interruptedBeforeStart {
