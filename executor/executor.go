@@ -58,13 +58,13 @@ func (l *middlewareFuncExecutor) Execute(ctx context.Context, call protocol.Tool
 // ErrSuperseded is the cause of a cancellation if another prompt comes first. A running command then continues to its end.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
-// Superseded is [ErrSuperseded] with a channel that is closed when the process must end. A running command is then stopped.
-type Superseded struct{ ProcessEnds <-chan struct{} }
+// SupersededError is [ErrSuperseded] with a channel that is closed when the process must end. A running command is then stopped.
+type SupersededError struct{ ProcessEnds <-chan struct{} }
 
-func (Superseded) Error() string { return ErrSuperseded.Error() }
+func (SupersededError) Error() string { return ErrSuperseded.Error() }
 
 // Unwrap returns [ErrSuperseded].
-func (Superseded) Unwrap() error { return ErrSuperseded }
+func (SupersededError) Unwrap() error { return ErrSuperseded }
 
 // EndsProcess reports whether a signal that ends the process has cancelled ctx. A turn then ends at once, without texts about
 // an interrupt and without a result.

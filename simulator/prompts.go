@@ -27,8 +27,8 @@ var ErrSignalled = errors.New("interrupted by a signal")
 // ErrSuperseded is [executor.ErrSuperseded]. The model gets no message that the turn was interrupted.
 var ErrSuperseded = executor.ErrSuperseded
 
-// Superseded is [executor.Superseded].
-type Superseded = executor.Superseded
+// SupersededError is [executor.SupersededError].
+type SupersededError = executor.SupersededError
 
 // ErrWithdrawn is the cause of a cancellation if the user takes the prompt back. If the model has not answered yet, the
 // prompt is removed from the conversation.

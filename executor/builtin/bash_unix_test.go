@@ -61,7 +61,7 @@ func TestBashSuperseded(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() {
 			w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command has opened the file
-			cancel(executor.Superseded{ProcessEnds: ends})
+			cancel(executor.SupersededError{ProcessEnds: ends})
 			if processEnds {
 				close(ends)
 				<-t.Context().Done()

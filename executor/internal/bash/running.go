@@ -121,7 +121,7 @@ func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWai
 		case <-r.done:
 			return outcomeFinished
 		case <-cancelled:
-			superseded, ok := errors.AsType[executor.Superseded](context.Cause(ctx))
+			superseded, ok := errors.AsType[executor.SupersededError](context.Cause(ctx))
 			if !ok || cancelled == superseded.ProcessEnds {
 				return outcomeInterrupted
 			}

@@ -131,7 +131,7 @@ func (d *promptScheduler) writeRunningAndQueuedEvents(queuedPrompt *queuedPrompt
 func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
 	defer d.out.lines.delayTurnOutputUntilRelease()()
 	d.turn.prompt.cancelled = true
-	d.turn.interrupt(simulator.Superseded{ProcessEnds: d.turn.processEnds})
+	d.turn.interrupt(simulator.SupersededError{ProcessEnds: d.turn.processEnds})
 	d.requestsToHost.withdrawAbandonedAndElicitations()
 }
 
