@@ -43,6 +43,7 @@ type Options struct {
 	StdinLimit int // bounds the input that the child has not read yet; 0 means 64 MB
 	// Grace is how long Stop waits after closing stdin, TermGrace how long after SIGTERM; 0 means 500 ms each.
 	Grace, TermGrace time.Duration
+	Interrupt        bool // Stop sends SIGINT to the child instead of closing stdin
 }
 
 const (
@@ -57,6 +58,7 @@ type Process struct {
 	pid              int
 	guard            exitCleanupGuard
 	grace, termGrace time.Duration
+	interrupt        bool
 	stdin            *Queue
 	stdout, stderr   *os.File
 	tail             TailBuffer
@@ -80,6 +82,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{
 		grace:     positiveOr(o.Grace, defaultStopGrace),
 		termGrace: positiveOr(o.TermGrace, defaultStopGrace),
+		interrupt: o.Interrupt,
 		tail:      TailBuffer{Limit: stderrTailBytes},
 		done:      make(chan struct{}),
 		drained:   make(chan struct{}),
@@ -264,12 +267,16 @@ func (p *Process) HasDescendants() bool {
 }
 
 // Stop stops the child and its group. The steps are those of the MCP specification for stdio servers: close stdin and wait; send
-// SIGTERM and wait; send SIGKILL. Signals go to the whole group. Stop returns when the child has exited and all pipes are closed,
+// SIGTERM and wait; send SIGKILL. SIGTERM and SIGKILL go to the whole group. Stop returns when the child has exited and all pipes are closed,
 // after at most Grace + TermGrace + 200 ms. If ctx is cancelled, Stop skips the waits. Further calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
-		p.stdin.CloseWhenSent()
+		if p.interrupt {
+			p.Signal(os.Interrupt)
+		} else {
+			p.stdin.CloseWhenSent()
+		}
 		if !p.exitsWithin(ctx, p.grace) {
 			signalProcessGroup(p.pid, sigTerm)
 			p.exitsWithin(ctx, p.termGrace)

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,13 +30,16 @@ type ProcessServer struct {
 // exitOutputWait is how long output may still arrive after a process has exited.
 const exitOutputWait = 50 * time.Millisecond
 
+// interruptWait is how long a server may take to exit after SIGINT (observed with 2.1.330).
+const interruptWait = 100 * time.Millisecond
+
 // ExitWait is how long to wait at most for the exit of a process that closed its output.
 const ExitWait = time.Second
 
 func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (startedProcess messageTransport, startError error) {
 	p, err := proc.Start(startLimit, proc.Options{
 		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
-		Stderr:  t.Stderr, Grace: t.Grace, TermGrace: t.Grace,
+		Stderr:  t.Stderr, Grace: min(interruptWait, cmp.Or(t.Grace, interruptWait)), TermGrace: t.Grace, Interrupt: true,
 	})
 	if err != nil {
 		return nil, err
