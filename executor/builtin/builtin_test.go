@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/executor"
-	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -98,14 +96,6 @@ func structuredOutput[T any](t *testing.T, r executor.Result) (out T) {
 	return out
 }
 
-// commandOutput is the structured result of a command.
-type commandOutput struct {
-	Stdout, Stderr string
-	TaskID         string `json:"backgroundTaskId"`
-	PersistedPath  string `json:"persistedOutputPath"`
-	PersistedSize  int    `json:"persistedOutputSize"`
-}
-
 func writeFile(t *testing.T, dir, name, content string) string {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
@@ -174,6 +164,20 @@ func TestNewNeedsAbsoluteDirectory(t *testing.T) {
 			t.Errorf("New with directory %q gave no error", dir)
 		}
 	}
+}
+
+// The rules of a session hold for the tools that change files and for those that search.
+func TestAccess(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	path := writeFile(t, outside, "a.txt", "one\n")
+	writeFile(t, dir, "open.txt", "")
+	writeFile(t, dir, "secret.txt", "")
+	tools := newTools(t, Options{CWD: dir, Access: fakeAccess{readable: dir, hidden: func(path string) bool { return filepath.Base(path) == "secret.txt" }}})
+	use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"` + path + `","content":"two\n"}`)}
+	if r := tools.Precheck(t.Context(), use); r == nil || !strings.Contains(r.Content.Plain(), "File has not been read yet.") {
+		t.Errorf("a file that was not read: %+v", r)
+	}
+	wantText(t, call(t, tools, "Glob", toolInput{"pattern": "*.txt"}), false, "open.txt")
 }
 
 func TestUnknownTool(t *testing.T) {
@@ -273,108 +277,13 @@ func TestToolList(t *testing.T) {
 	}
 }
 
-func TestSchema(t *testing.T) {
-	const want = `{"type":"object","properties":{"file_path":{"description":"Path of the file","type":"string"},` +
-		`"content":{"description":"The whole new content","type":"string"}},"required":["file_path","content"],"additionalProperties":false}`
-	if got := string(files.Write(nil).Definition().InputSchema); got != want {
-		t.Errorf("schema of Write:\n%s\nwant\n%s", got, want)
-	}
-}
-
-// Invalid inputs are refused with the texts of the real CLI (spec: cli-observed 7).
-func TestInputValidation(t *testing.T) {
-	const missing = "The required parameter `file_path` is missing"
-	tests := []struct {
-		name, tool, input, want string
-		list                    string // what hosts see, spaces left out
-	}{
-		{
-			"missing", "Read", `{}`, "Read failed due to the following issue:\n" + missing,
-			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received undefined"}]`,
-		},
-		{"no input", "Read", ``, "Read failed due to the following issue:\n" + missing, ""},
-		{
-			"unexpected", "Read", `{"file_path":"a","x":1}`, "Read failed due to the following issue:\nAn unexpected parameter `x` was provided",
-			`[{"code":"unrecognized_keys","keys":["x"],"path":[],"message":"Unrecognized key: \"x\""}]`,
-		},
-		{
-			"wrong type", "Read", `{"file_path":1}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `number`",
-			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received number"}]`,
-		},
-		{
-			"fraction", "Read", `{"file_path":"a","offset":1.5}`, "Read failed due to the following issue:\nThe parameter `offset` type is expected as `int` but provided as `number`",
-			`[{"expected":"int","format":"safeint","code":"invalid_type","path":["offset"],"message":"Invalid input: expected int, received number"}]`,
-		},
-		{"null", "Read", `{"file_path":null}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `null`", ""},
-		{
-			"several", "Read", `{"b":1,"a":2}`, "Read failed due to the following issues:\n" + missing +
-				"\nAn unexpected parameter `b` was provided\nAn unexpected parameter `a` was provided",
-			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received undefined"},` +
-				`{"code":"unrecognized_keys","keys":["b","a"],"path":[],"message":"Unrecognized keys: \"b\", \"a\""}]`,
-		},
-		{"array", "Read", `[]`, "Read failed due to the following issue:\nThe input is expected as `object` but provided as `array`", ""},
-		{
-			"nested", "TodoWrite", `{"todos":[{"content":"a","status":"pending"}]}`,
-			"TodoWrite failed due to the following issue:\nThe required parameter `todos[0].activeForm` is missing",
-			`[{"expected":"string","code":"invalid_type","path":["todos",0,"activeForm"],"message":"Invalid input: expected string, received undefined"}]`,
-		},
-		{
-			"enum", "NotebookEdit", `{"notebook_path":"x","new_source":"","cell_type":"zz"}`, "",
-			`[{"code":"invalid_value","values":["code","markdown"],"path":["cell_type"],"message":"Invalid option: expected one of \"code\"|\"markdown\""}]`,
-		},
-		{
-			"address", "WebFetch", `{"url":"nope","prompt":"p"}`, "",
-			`[{"code":"invalid_format","format":"url","path":["url"],"message":"Invalid URL"}]`,
-		},
-		{
-			"below zero", "WebFetch", `{"url":"https://a.b","prompt":"p","offset":-1}`, "",
-			`[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,"path":["offset"],"message":"Too small: expected number to be >=0"}]`,
-		},
-		{
-			"short text", "WebSearch", `{"query":"a"}`, "",
-			`[{"origin":"string","code":"too_small","minimum":2,"inclusive":true,"path":["query"],"message":"Too small: expected string to have >=2 characters"}]`,
-		},
-		{
-			"too many", "ReportFindings", `{"findings":[` + strings.Repeat(`{"file":"a","summary":"s","failure_scenario":"f"},`, 32) +
-				`{"file":"a","summary":"s","failure_scenario":"f"}]}`, "",
-			`[{"origin":"array","code":"too_big","maximum":32,"inclusive":true,"path":["findings"],"message":"Too big: expected array to have <=32 items"}]`,
-		},
-		{
-			"others beside", "ReportFindings", `{"findings":[{"file":"a","summary":"s","line":1.5,"category":"` + strings.Repeat("x", 41) + `"}]}`,
-			"ReportFindings failed due to the following issues:\nThe required parameter `findings[0].failure_scenario` is missing\n" +
-				"The parameter `findings[0].line` type is expected as `int` but provided as `number`\n" +
-				"The parameter `findings[0].category` is invalid: Too big: expected string to have <=40 characters", "",
-		},
-		{
-			"too few", "AskUserQuestion", `{"questions":[]}`, "",
-			`[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["questions"],"message":"Too small: expected array to have >=1 items"}]`,
-		},
-	}
+// An invalid call does not run; its refusal needs no run either.
+func TestInvalidCall(t *testing.T) {
 	tools := newTools(t, Options{})
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := call(t, tools, tt.tool, tt.input)
-			list, ok := strings.CutPrefix(r.Output.(string), "InputValidationError: ")
-			var compact bytes.Buffer
-			if err := json.Compact(&compact, []byte(list)); !ok || err != nil {
-				t.Fatalf("hosts see %s", r.Output)
-			}
-			if tt.list != "" {
-				if diff := cmp.Diff(tt.list, compact.String()); diff != "" {
-					t.Errorf("list (-want +got):\n%s", diff)
-				}
-			}
-			if tt.want == "" { // the model sees the list as well
-				tt.want = list
-			}
-			wantText(t, r, true, "<tool_use_error>InputValidationError: "+tt.want+"</tool_use_error>")
-			if tools.Precheck(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}) == nil {
-				t.Error("Check lets the call pass")
-			}
-		})
-	}
-	if r := call(t, tools, "Read", `{"file_path"`); !r.IsError || !strings.Contains(r.Content.Text, "not valid JSON") {
-		t.Errorf("broken JSON: %+v", r)
+	const want = "<tool_use_error>InputValidationError: Read failed due to the following issue:\nThe required parameter `file_path` is missing</tool_use_error>"
+	wantText(t, call(t, tools, "Read", `{}`), true, want)
+	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{}`)}); r == nil || r.Content.Plain() != want {
+		t.Errorf("Precheck: %+v", r)
 	}
 }
 

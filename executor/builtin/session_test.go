@@ -169,3 +169,17 @@ func TestPlanMode(t *testing.T) {
 	wantText(t, r, false, fmt.Sprintf(approved, file, ""))
 	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`"}`)
 }
+
+// A repository that the session creates has no known state. The result of the next command reports
+// this, and later results report nothing.
+func TestBashInNewRepository(t *testing.T) {
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir, Modes: &fakeModes{mode: protocol.ModeBypass}})
+	for i, command := range []string{"git init -q .", "echo 1 > a.txt", "echo 2 > a.txt"} {
+		r := call(t, tools, "Bash", toolInput{"command": command})
+		raw, err := protocol.Marshal(r.Output)
+		if err != nil || strings.Contains(string(raw), `"bashEditDiff":{"files":[],"moreFiles":0,"unavailable":true}`) != (i == 1) || i != 1 && strings.Contains(string(raw), "bashEditDiff") {
+			t.Errorf("%s: %s (%v)", command, raw, err)
+		}
+	}
+}

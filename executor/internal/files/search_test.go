@@ -1,4 +1,4 @@
-package builtin
+package files
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func TestGlob(t *testing.T) {
 		{".git/*", "", ".git/g.go"},
 		{"*.rs", "", "No files found"},
 	}
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range tests {
 		input := toolInput{"pattern": tt.pattern}
 		if tt.path != "" {
@@ -56,7 +56,7 @@ func TestGlob(t *testing.T) {
 
 func TestGlobOutside(t *testing.T) {
 	other := createFiles(t, "a.go")
-	r := call(t, newTools(t, Options{}), "Glob", toolInput{"pattern": "*.go", "path": other})
+	r := call(t, newTools(t, testOptions{}), "Glob", toolInput{"pattern": "*.go", "path": other})
 	wantText(t, r, false, filepath.Join(other, "a.go"))
 }
 
@@ -66,7 +66,7 @@ func TestGlobTruncates(t *testing.T) {
 	for i := range most + 3 {
 		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
 	}
-	r := call(t, newTools(t, Options{CWD: dir}), "Glob", toolInput{"pattern": "*"})
+	r := call(t, newTools(t, testOptions{CWD: dir}), "Glob", toolInput{"pattern": "*"})
 	out := structuredOutput[struct {
 		NumFiles, TotalMatches int
 		Truncated              bool
@@ -81,7 +81,7 @@ func TestGlobTruncates(t *testing.T) {
 
 func TestSearchRefusals(t *testing.T) {
 	dir := createFiles(t, "a.go")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range []struct {
 		tool  string
 		input toolInput
@@ -117,7 +117,7 @@ func TestSearchHidden(t *testing.T) {
 	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
 		writeFile(t, dir, name, "needle\n")
 	}
-	tools := newTools(t, Options{CWD: dir, Access: fakeAccess{readable: "/", hidden: func(path string) bool {
+	tools := newTools(t, testOptions{CWD: dir, Access: fakeAccess{readable: "/", hidden: func(path string) bool {
 		return filepath.Base(path) == ".env" || strings.Contains(path, "/secret")
 	}}})
 	for _, mode := range []string{"content", "files_with_matches", "count"} {
@@ -180,7 +180,7 @@ func TestGrepContent(t *testing.T) {
 			"a.txt:2:two needle needle\n\n[Showing results with pagination = limit: 1, offset: 1]",
 		},
 	}
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.input["output_mode"] = "content"
@@ -191,7 +191,7 @@ func TestGrepContent(t *testing.T) {
 
 func TestGrepFiles(t *testing.T) {
 	dir := createFiles(t, "z.go", "a.go", "sub/m.go")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Grep", toolInput{"pattern": "needle"})
 	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
 	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go","a.go","sub/m.go"],"numFiles":3,"totalFiles":3}`)
@@ -203,7 +203,7 @@ func TestGrepFiles(t *testing.T) {
 
 // The position of a syntax error is marked as ripgrep marks it (texts observed with 2.1.329).
 func TestGrepFaults(t *testing.T) {
-	tools := newTools(t, Options{})
+	tools := newTools(t, testOptions{})
 	const pcre = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 	for pattern, want := range map[string]string{
 		`interface{}`:     "    (?:interface{})\n                 ^\nerror: repetition quantifier expects a valid decimal",
@@ -250,7 +250,7 @@ func TestGrepFaults(t *testing.T) {
 
 // Braces are literal, or a repetition count.
 func TestGrepBraces(t *testing.T) {
-	tools := newTools(t, Options{})
+	tools := newTools(t, testOptions{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
 		wantText(t, call(t, tools, "Grep", toolInput{"pattern": pattern}), false, "No files found")
 	}
@@ -260,7 +260,7 @@ func TestGrepBraces(t *testing.T) {
 func TestGrepDialect(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "f.txt", "a\naaa\nN1\nb [x]\nhello\n"+strings.Repeat("z", 2500)+"\n")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for pattern, want := range map[string]string{
 		`^a{1001}$`: "0", `^[az]{2500}$`: "1", `^z{1001,}$`: "1", `^z{2000,2499}$`: "0", `^z{2000,2600}$`: "1", `^z{1,2499}$`: "0",
 		`^(?P<n>z){2500}?$`: "1", `(a{1000}){3}`: "0", `^(?:z{50}){50}$`: "1", `^(?:z{100}){10,200}$`: "1", `a**`: "6", `a+*`: "6", `a?+`: "6", `^a++$`: "2", `^a{1}{3}$`: "1", `^(a|b)**$`: "2",
@@ -277,7 +277,7 @@ func TestGrepDialect(t *testing.T) {
 func TestGrepCount(t *testing.T) {
 	dir := createFiles(t, "a.go", "b.go")
 	writeFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count"})
 	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
 	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)

@@ -1,4 +1,4 @@
-package builtin
+package files
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestWriteReplaces(t *testing.T) {
 	if err := os.Symlink("file", filepath.Join(dir, "soft")); err != nil {
 		t.Fatal(err)
 	}
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	call(t, tools, "Read", toolInput{"file_path": filepath.Join(dir, "soft")})
 	if r := call(t, tools, "Write", toolInput{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
 		t.Fatalf("Write: %+v", r)

@@ -1,4 +1,4 @@
-package builtin
+package bash
 
 import (
 	"strings"
@@ -22,6 +22,7 @@ func waitNotices(set *task.Set) []string {
 
 // Texts observed with 2.1.329.
 func TestMonitor(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, command string
 		want          []string // parts of the last notice
@@ -34,7 +35,7 @@ func TestMonitor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			set := newTasks(t)
-			r := call(t, newTools(t, Options{Tasks: set}), "Monitor", toolInput{"command": tt.command, "description": "d", "timeout_ms": 1000})
+			r := call(t, newTools(t, testOptions{Tasks: set}), "Monitor", toolInput{"command": tt.command, "description": "d", "timeout_ms": 1000})
 			id := structuredOutput[struct{ TaskID string }](t, r).TaskID
 			if !strings.HasPrefix(r.Content.Text, "Monitor started (task "+id+", expires in 1s unless the source ends first; ") {
 				t.Errorf("text %q", r.Content.Text)
@@ -56,7 +57,7 @@ func TestMonitor(t *testing.T) {
 // The key persistent is accepted and ignored (observed with 2.1.330).
 func TestMonitorPersistent(t *testing.T) {
 	input := []byte(`{"description":"d","command":"true","persistent":true}`)
-	if r := newTools(t, Options{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: input}); r != nil {
+	if r := newTools(t, testOptions{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: input}); r != nil {
 		t.Errorf("refused: %+v", r)
 	}
 }
@@ -69,7 +70,7 @@ func TestMonitorRefusals(t *testing.T) {
 		`{"description":"d","command":"x","timeout_ms":99999999}`: "timeout_ms must be ≤ 3600000",
 		`{"command":"x","timeout_ms":1000}`:                       "The required parameter `description` is missing",
 	} {
-		r := newTools(t, Options{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: []byte(input)})
+		r := newTools(t, testOptions{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: []byte(input)})
 		if r == nil || !strings.Contains(r.Content.Text, want) {
 			t.Errorf("%s: %+v, want %q", input, r, want)
 		}

@@ -1,4 +1,4 @@
-package builtin
+package bash
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // TestBash checks the results of Bash for the model (spec: cli-observed 7).
 func TestBash(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, command string
 		isError       bool
@@ -41,7 +43,7 @@ func TestBash(t *testing.T) {
 		{"left behind", "cat <(sleep 60) & echo done", false, "done"},
 		{"grep without a hit", "echo a | grep b", false, "(Bash completed with no output)"},
 	}
-	tools := newTools(t, Options{Environ: append(os.Environ(), "MINE=mine")})
+	tools := newTools(t, testOptions{Environ: append(os.Environ(), "MINE=mine")})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := call(t, tools, "Bash", toolInput{"command": tt.command})
@@ -54,7 +56,7 @@ func TestBash(t *testing.T) {
 }
 
 func TestBashOutput(t *testing.T) {
-	tools := newTools(t, Options{})
+	tools := newTools(t, testOptions{})
 	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "mkdir x && touch x/y"}),
 		`{"stdout":"","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":true}`)
 	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "diff a.txt b.txt; grep x <<< y"}),
@@ -64,7 +66,8 @@ func TestBashOutput(t *testing.T) {
 
 // A command that exceeds its time limit is stopped and has exit code 143 (spec: cli-observed 7).
 func TestBashTimeout(t *testing.T) {
-	tools := newTools(t, Options{})
+	t.Parallel()
+	tools := newTools(t, testOptions{})
 	start := time.Now()
 	wantText(t, call(t, tools, "Bash", toolInput{"command": "echo begun; sleep 30", "timeout": 1000}), true,
 		"Exit code 143\nCommand timed out after 1s\nbegun")
@@ -74,12 +77,10 @@ func TestBashTimeout(t *testing.T) {
 }
 
 func TestBashCancelled(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	r, err := newTools(t, Options{}).Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"sleep 20"}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newTools(t, testOptions{}).Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"sleep 20"}`)})
 	const output = `{"stdout":"","stderr":"","interrupted":true,"isImage":false,"noOutputExpected":false,"returnCodeInterpretation":"Command failed with exit code 145"}`
 	if got, err := protocol.Marshal(r.Output); err != nil || string(got) != output {
 		t.Errorf("output %s, want %s", got, output)
@@ -103,7 +104,7 @@ func TestBashDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, dir, "sub/a.txt", "x")
-	tools := newTools(t, Options{CWD: dir, AdditionalDirs: []string{other}})
+	tools := newTools(t, testOptions{CWD: dir, AdditionalDirs: []string{other}})
 	run := func(command, want string) {
 		t.Helper()
 		wantText(t, call(t, tools, "Bash", toolInput{"command": command}), false, want)
@@ -137,7 +138,7 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 	if err := os.Symlink(filepath.Join(base, "real"), link); err != nil {
 		t.Fatal(err)
 	}
-	tools := newTools(t, Options{CWD: link})
+	tools := newTools(t, testOptions{CWD: link})
 	call(t, tools, "Bash", toolInput{"command": "cd sub"})
 	if got := tools.Dir(); got != filepath.Join(link, "sub") {
 		t.Errorf("directory is %s, want the one below the link", got)
@@ -147,8 +148,9 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 // An output that is too large is saved in a file, and the model receives a preview in
 // <persisted-output> (spec: cli-observed 7).
 func TestBashLargeOutput(t *testing.T) {
+	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "tool-results")
-	tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}})
+	tools := newTools(t, testOptions{OutputDir: kept})
 	r := call(t, tools, "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	path := filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt")
 	if got := len(fileText(t, path)); got != 12800*16 {
@@ -171,7 +173,7 @@ func TestBashOutputLength(t *testing.T) {
 		whole bool
 	}{{"10", false}, {"0", true}, {"many", true}, {"1000000", true}} {
 		kept := t.TempDir()
-		tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}, Environ: append(os.Environ(), "BASH_MAX_OUTPUT_LENGTH="+tt.value)})
+		tools := newTools(t, testOptions{OutputDir: kept, Environ: append(os.Environ(), "BASH_MAX_OUTPUT_LENGTH="+tt.value)})
 		r := call(t, tools, "Bash", toolInput{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
 		if tt.whole {
 			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
@@ -187,60 +189,45 @@ func TestBashOutputLength(t *testing.T) {
 // directory.
 func TestBashStays(t *testing.T) {
 	dir := t.TempDir()
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	use := protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"mkdir -p d; cd d; pwd"}`), Agent: &protocol.AgentRef{ID: "a"}}
-	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != dir {
-		t.Errorf("an agent's command moved the shell to %s (%v)", tools.Dir(), err)
+	if tools.Execute(t.Context(), use); tools.Dir() != dir {
+		t.Errorf("an agent's command moved the shell to %s", tools.Dir())
 	}
 	use.Agent = nil
-	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != filepath.Join(dir, "d") {
-		t.Errorf("the shell is in %s (%v)", tools.Dir(), err)
+	if tools.Execute(t.Context(), use); tools.Dir() != filepath.Join(dir, "d") {
+		t.Errorf("the shell is in %s", tools.Dir())
 	}
-	tools = newTools(t, Options{CWD: dir, Environ: append(os.Environ(), "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1")})
-	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != dir {
-		t.Errorf("with the variable the command moved the shell to %s (%v)", tools.Dir(), err)
+	tools = newTools(t, testOptions{CWD: dir, Environ: append(os.Environ(), "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1")})
+	if tools.Execute(t.Context(), use); tools.Dir() != dir {
+		t.Errorf("with the variable the command moved the shell to %s", tools.Dir())
 	}
 }
 
 // A command that stays where it started does not undo the change of directory of a command that runs at the same time.
 func TestBashMovesBesideAnother(t *testing.T) {
 	dir := t.TempDir()
-	tools := newTools(t, Options{CWD: dir})
-	done := make(chan error)
+	tools := newTools(t, testOptions{CWD: dir})
+	done := make(chan tool.Result)
 	go func() {
-		_, err := tools.Execute(t.Context(), protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"touch started; until [ -e d/here ]; do :; done"}`)})
-		done <- err
+		done <- tools.Execute(t.Context(), protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"touch started; until [ -e d/here ]; do :; done"}`)})
 	}()
 	moves := protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"until [ -e started ]; do :; done; mkdir d; cd d"}`)}
-	_, err := tools.Execute(t.Context(), moves)
-	if err != nil || os.WriteFile(filepath.Join(dir, "d", "here"), nil, 0o600) != nil || <-done != nil || tools.Dir() != filepath.Join(dir, "d") {
-		t.Errorf("the shell is in %s (%v)", tools.Dir(), err)
-	}
-}
-
-// A repository that the session creates has no known state. The result of the next command reports
-// this, and later results report nothing.
-func TestBashInNewRepository(t *testing.T) {
-	dir := t.TempDir()
-	tools := newTools(t, Options{CWD: dir, Modes: &fakeModes{mode: protocol.ModeBypass}})
-	for i, command := range []string{"git init -q .", "echo 1 > a.txt", "echo 2 > a.txt"} {
-		r := call(t, tools, "Bash", toolInput{"command": command})
-		raw, err := protocol.Marshal(r.Output)
-		if err != nil || strings.Contains(string(raw), `"bashEditDiff":{"files":[],"moreFiles":0,"unavailable":true}`) != (i == 1) || i != 1 && strings.Contains(string(raw), "bashEditDiff") {
-			t.Errorf("%s: %s (%v)", command, raw, err)
-		}
+	tools.Execute(t.Context(), moves)
+	if err := os.WriteFile(filepath.Join(dir, "d", "here"), nil, 0o600); err != nil || (<-done).IsError || tools.Dir() != filepath.Join(dir, "d") {
+		t.Errorf("the shell is in %s", tools.Dir())
 	}
 }
 
 func TestBashLargeOutputWithoutStore(t *testing.T) {
-	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
+	r := call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {
 		t.Errorf("ends with %q", r.Content.Text[len(r.Content.Text)-60:])
 	}
 }
 
 func TestBashSleepChains(t *testing.T) {
-	tools := newTools(t, Options{})
+	tools := newTools(t, testOptions{})
 	for command, blocked := range map[string]string{
 		"sleep 25; echo hi":              "sleep 25 followed by: echo hi. To wait for a condition, use Monitor ",
 		"sleep 40 && make | tail":        "sleep 40 followed by: make tail.",
@@ -268,7 +255,7 @@ func TestBashSleepChains(t *testing.T) {
 }
 
 func TestClosedShellRunsNothing(t *testing.T) {
-	tools := newTools(t, Options{})
+	tools := newTools(t, testOptions{})
 	for range 2 {
 		tools.Close()
 	}
@@ -280,13 +267,13 @@ func TestClosedShellRunsNothing(t *testing.T) {
 // A command may print a picture.
 func TestBashImage(t *testing.T) {
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "echo 'data:image/png;base64," + pixel + "'"})
+	r := call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "echo 'data:image/png;base64," + pixel + "'"})
 	want := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}
 	if diff := cmp.Diff(want, r.Content); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 	wantOutput(t, r, `{"stdout":"data:image/png;base64,`+pixel+`","stderr":"","interrupted":false,"isImage":true,"noOutputExpected":false}`)
-	r = call(t, newTools(t, Options{}), "Bash", toolInput{"command": "echo 'data:image/svg+xml;base64,aGk='"})
+	r = call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "echo 'data:image/svg+xml;base64,aGk='"})
 	if !r.IsError || !strings.HasPrefix(r.Content.Text, "Unable to resize image") {
 		t.Errorf("not a picture: %+v", r)
 	}
@@ -296,7 +283,7 @@ func TestBashImage(t *testing.T) {
 func TestBashInBackgroundWithoutOutputFile(t *testing.T) {
 	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return "" }})
 	t.Cleanup(tasks.Close)
-	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
 	wantText(t, r, false, "Command running in background with ID: "+tasks.RunningInBackground()[0].ID+". You will be notified when it completes.")
 }
 
@@ -305,11 +292,11 @@ func TestBashInBackgroundOfTerminal(t *testing.T) {
 	dir := t.TempDir()
 	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return dir }, IsTerminal: true})
 	t.Cleanup(tasks.Close)
-	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
 	started := tasks.RunningInBackground()[0]
 	wantText(t, r, false, "Command running in background with ID: "+started.ID+". Output is being written to: "+started.OutputFile+". You will be notified when it completes — do not poll that file or "+
 		"sleep while waiting. Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port.")
-	r = call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "timeout": 1})
+	r = call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "timeout": 1})
 	if text := r.Content.Text; strings.Contains(text, "10m") || !strings.Contains(text, "You will be notified when it completes. It is running now:") {
 		t.Errorf("moved to the background: %q", text)
 	}
@@ -317,8 +304,9 @@ func TestBashInBackgroundOfTerminal(t *testing.T) {
 
 // A command that exceeds its time limit continues in the background and still prints to the same file.
 func TestBashMovesToBackground(t *testing.T) {
+	t.Parallel()
 	tasks := newTasks(t)
-	tools := newTools(t, Options{Tasks: tasks})
+	tools := newTools(t, testOptions{Tasks: tasks})
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
 	r := call(t, tools, "Bash", toolInput{
@@ -352,8 +340,9 @@ func TestBashMovesToBackground(t *testing.T) {
 
 // A command that ends right after its time limit is reported as the result of its call.
 func TestBashEndsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	tasks := newTasks(t)
-	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
@@ -364,6 +353,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 
 // A stopped command is not run again in the background.
 func TestBashIsStopped(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		command string
 		environ []string
@@ -372,12 +362,64 @@ func TestBashIsStopped(t *testing.T) {
 		"no background":       {"true; sleep 20", []string{"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			tasks := newTasks(t)
-			tools := newTools(t, Options{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
+			tools := newTools(t, testOptions{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
 			wantText(t, call(t, tools, "Bash", toolInput{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
 			if n := len(tasks.RunningInBackground()); n > 0 {
 				t.Errorf("%d tasks run", n)
 			}
 		})
+	}
+}
+
+// A command in the background reports its state in frames. Its call returns immediately, and its
+// output goes to a file (golden tool-bash-bg, checklist row 62).
+func TestBashInBackground(t *testing.T) {
+	set := newTasks(t)
+	tools := newTools(t, testOptions{Tasks: set})
+	r := call(t, tools, "Bash", toolInput{"command": "echo bgdone; exit 3", "run_in_background": true})
+	id := structuredOutput[commandOutput](t, r).TaskID
+	if r.IsError || !r.ShowsIsErrorFalse || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
+		t.Errorf("result %+v", r)
+	}
+	want := []string{
+		"background_tasks_changed", "task_started true local_bash", "task_updated",
+		`task_notification failed Background command "echo bgdone; exit 3" failed with exit code 3`, "background_tasks_changed",
+	}
+	if diff := cmp.Diff(want, waitFrames(t, set, 5)); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+	if out, err := set.Output(id); string(out) != "bgdone\n\n[exited with code 3]\n" || err != nil {
+		t.Errorf("output %q, %v", out, err)
+	}
+	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); !ok {
+		t.Error("the model is not told")
+	}
+}
+
+func TestTaskStop(t *testing.T) {
+	set := newTasks(t)
+	tools := newTools(t, testOptions{Tasks: set})
+	id := structuredOutput[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
+	r := call(t, tools, "TaskStop", toolInput{"task_id": id})
+	if want := `{"message":"Successfully stopped task: ` + id + ` (sleep 100)","task_id":"` + id + `","task_type":"local_bash","command":"sleep 100"}`; r.IsError || r.Content.Text != want {
+		t.Errorf("result %+v", r)
+	}
+	var got []string // everything is reported before the result
+	for _, ev := range set.Take(task.ConversationPhaseBetweenTurns) {
+		got = append(got, frame(ev))
+	}
+	want := []string{"background_tasks_changed", "task_started true local_bash", "task_updated", "task_notification stopped wait", "background_tasks_changed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); ok {
+		t.Error("the model is told of a task that it stopped itself")
+	}
+	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
+		if r := call(t, tools, "TaskStop", input); !r.IsError {
+			t.Errorf("%v: %+v", input, r)
+		}
 	}
 }

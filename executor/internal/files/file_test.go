@@ -1,4 +1,4 @@
-package builtin
+package files
 
 import (
 	"encoding/base64"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -85,7 +84,7 @@ func TestReadText(t *testing.T) {
 			"the user asked for the whole file."},
 		{"large by limit", toolInput{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
 	}
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			wantText(t, call(t, tools, "Read", tt.input), tt.isError, tt.want)
@@ -98,7 +97,7 @@ func TestReadTruncated(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "many.txt", strings.Repeat("0123456789abcde\n", 8000))
 	writeFile(t, dir, "wide.txt", strings.Repeat("é", 60_000))
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Read", toolInput{"file_path": "many.txt"})
 	if lines := strings.Count(r.Content.Text, "\n") + 1; lines != 4999 {
 		t.Errorf("%d lines", lines)
@@ -125,7 +124,7 @@ func TestReadTruncated(t *testing.T) {
 func TestReadOutput(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, name := range []string{path, "five.txt"} { // the output has the path of the call, absolute or not
 		r := call(t, tools, "Read", toolInput{"file_path": name, "offset": 2, "limit": 2})
 		wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, name))
@@ -143,7 +142,7 @@ func TestReadImage(t *testing.T) {
 	}
 	writeFile(t, dir, "p.png", string(data))
 	writeFile(t, dir, "none.png", "")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Read", toolInput{"file_path": "p.png"})
 	if diff := cmp.Diff(protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}, r.Content); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
@@ -160,7 +159,7 @@ const exampleNotebook = `{"cells":[{"cell_type":"markdown","metadata":{},"source
 func TestReadNotebook(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "n.ipynb", exampleNotebook)
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Read", toolInput{"file_path": "n.ipynb"})
 	wantText(t, r, false, "<cell id=\"cell-0\"><cell_type>markdown</cell_type># T\nx</cell id=\"cell-0\">\n"+
 		"<cell id=\"abc\">print('hi')</cell id=\"abc\">\n\nhi\n")
@@ -231,7 +230,7 @@ func TestNotebookEdit(t *testing.T) {
 				dir := t.TempDir()
 				path := writeFile(t, dir, "n.ipynb", exampleNotebook+end)
 				tt.input["notebook_path"] = path
-				tools := newTools(t, Options{CWD: dir, Clock: fakeClock{id: "1234-56789"}})
+				tools := newTools(t, testOptions{CWD: dir, Clock: fakeClock{id: "1234-56789"}})
 				call(t, tools, "Read", toolInput{"file_path": path})
 				wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
 				if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
@@ -251,7 +250,7 @@ func TestNotebookEdit(t *testing.T) {
 
 func TestNotebookEditRefusals(t *testing.T) {
 	dir := t.TempDir()
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, name := range []string{"n.ipynb", "gone.ipynb", "changed.ipynb"} {
 		writeFile(t, dir, name, exampleNotebook)
 		call(t, tools, "Read", toolInput{"file_path": name})
@@ -286,7 +285,7 @@ func TestWriteUpdate(t *testing.T) {
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, newTools(t, Options{CWD: dir}), "Write", toolInput{"file_path": path, "content": "new\n"})
+	r := call(t, newTools(t, testOptions{CWD: dir}), "Write", toolInput{"file_path": path, "content": "new\n"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully. (file state is current in your context — no need to Read it back)")
 	wantOutput(t, r, fmt.Sprintf(`{"type":"update","filePath":%q,"content":"new\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,`+
 		`"lines":["-old","+new"]}],"originalFile":"old\n","userModified":false}`, path))
@@ -302,12 +301,12 @@ func TestWriteUpdate(t *testing.T) {
 func TestChangesByHost(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "old\n")
-	tools := newTools(t, Options{CWD: dir})
-	run := func(name, input string) executor.Result {
-		r, err := tools.Execute(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input), UserModified: true})
-		output, err2 := protocol.Marshal(r.Output)
-		if err != nil || err2 != nil || !strings.Contains(string(output), `"userModified":true`) {
-			t.Errorf("%s: output %s (%v, %v)", name, output, err, err2)
+	tools := newTools(t, testOptions{CWD: dir})
+	run := func(name, input string) tool.Result {
+		r := tools.Execute(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input), UserModified: true})
+		output, err := protocol.Marshal(r.Output)
+		if err != nil || !strings.Contains(string(output), `"userModified":true`) {
+			t.Errorf("%s: output %s (%v)", name, output, err)
 		}
 		return r
 	}
@@ -320,7 +319,7 @@ func TestChangesByHost(t *testing.T) {
 
 func TestWriteMakesDirectories(t *testing.T) {
 	dir := t.TempDir()
-	r := call(t, newTools(t, Options{CWD: dir}), "Write", toolInput{"file_path": "x/y/z.txt", "content": "c"})
+	r := call(t, newTools(t, testOptions{CWD: dir}), "Write", toolInput{"file_path": "x/y/z.txt", "content": "c"})
 	if r.IsError || fileText(t, filepath.Join(dir, "x/y/z.txt")) != "c" {
 		t.Errorf("result %+v", r)
 	}
@@ -329,7 +328,7 @@ func TestWriteMakesDirectories(t *testing.T) {
 func TestWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "file", "")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for _, path := range []string{".", "file/below", "/dev/zero"} {
 		if r := call(t, tools, "Write", toolInput{"file_path": path, "content": "x"}); !r.IsError {
 			t.Errorf("%s: no error: %+v", path, r)
@@ -369,7 +368,7 @@ func TestEdit(t *testing.T) {
 			dir := t.TempDir()
 			path := writeFile(t, dir, "f.txt", tt.before)
 			tt.input["file_path"] = path
-			tools := newTools(t, Options{CWD: dir})
+			tools := newTools(t, testOptions{CWD: dir})
 			call(t, tools, "Read", toolInput{"file_path": path})
 			r := call(t, tools, "Edit", tt.input)
 			if tt.refusal != "" {
@@ -394,7 +393,7 @@ func TestEdit(t *testing.T) {
 func TestEditUnreadFile(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "a\n")
-	r := call(t, newTools(t, Options{CWD: dir}), "Edit", toolInput{"file_path": path, "old_string": "a", "new_string": "b"})
+	r := call(t, newTools(t, testOptions{CWD: dir}), "Edit", toolInput{"file_path": path, "old_string": "a", "new_string": "b"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully.")
 	if out := structuredOutput[edited](t, r); !out.NotInContext {
 		t.Errorf("output %+v does not tell that the model has not read the file", r.Output)
@@ -403,7 +402,7 @@ func TestEditUnreadFile(t *testing.T) {
 
 func TestEditNewFile(t *testing.T) {
 	dir := t.TempDir()
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	r := call(t, tools, "Edit", toolInput{"file_path": "sub/n.txt", "old_string": "", "new_string": "x\n"})
 	path := filepath.Join(dir, "sub/n.txt")
 	if r.IsError || fileText(t, path) != "x\n" {
@@ -422,16 +421,16 @@ func TestEditNewFile(t *testing.T) {
 func TestHomePath(t *testing.T) {
 	home := t.TempDir()
 	writeFile(t, home, "a.txt", "x")
-	tools := newTools(t, Options{Environ: []string{"HOME=/nowhere", "HOME=" + home}})
+	tools := newTools(t, testOptions{Environ: []string{"HOME=/nowhere", "HOME=" + home}})
 	wantText(t, call(t, tools, "Read", toolInput{"file_path": "~/a.txt"}), false, "1\tx")
 }
 
 // The content of a file that the session has recorded and the content that the model has seen can
 // differ (observed with 2.1.329).
 func TestEditTellsWhatIsKnown(t *testing.T) {
-	read, part, cat := toolInput{"file_path": "a.txt"}, toolInput{"file_path": "a.txt", "limit": 1}, toolInput{"command": "cat a.txt"}
+	read, part, cat := toolInput{"file_path": "a.txt"}, toolInput{"file_path": "a.txt", "limit": 1}, toolInput{"printed": "one\ntwo\n"}
 	edit, write := toolInput{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, toolInput{"file_path": "a.txt", "content": "x"}
-	change := toolInput{"command": "echo more >>a.txt"}
+	head, change := toolInput{"printed": "one\n"}, toolInput{"appended": "more\n"}
 	const known, plain, stale, refused = fileIsKnown, "", " (note: the file had been modified on disk", "<tool_use_error>" + modifiedSince
 	for _, tt := range []struct {
 		name   string
@@ -442,7 +441,8 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 		{"not read", nil, edit, plain},
 		{"read", []toolInput{read}, edit, known},
 		{"read in part", []toolInput{part}, edit, plain},
-		{"shown by a command", []toolInput{cat}, edit, known},
+		{"printed by a command", []toolInput{cat}, edit, known},
+		{"printed in part", []toolInput{head}, edit, plain},
 		{"changed", []toolInput{read, change}, edit, stale},
 		{"changed, to be overwritten", []toolInput{read, change}, write, refused},
 		{"changed and edited, then overwritten", []toolInput{read, change, edit}, write, known},
@@ -451,11 +451,15 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "a.txt", "one\ntwo\n")
-			tools := newTools(t, Options{CWD: dir})
+			tools := newTools(t, testOptions{CWD: dir})
 			do := func(input toolInput) protocol.ToolResult {
 				switch {
-				case input["command"] != nil:
-					return call(t, tools, "Bash", input).ToolResult
+				case input["printed"] != nil:
+					tools.tracker.RecordSeenIfPrintedWhole("a.txt", input["printed"].(string))
+					return protocol.ToolResult{}
+				case input["appended"] != nil:
+					writeFile(t, dir, "a.txt", fileText(t, filepath.Join(dir, "a.txt"))+input["appended"].(string))
+					return protocol.ToolResult{}
 				case input["content"] != nil:
 					use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
 					if r := tools.Precheck(t.Context(), use); r != nil {
@@ -483,7 +487,7 @@ func TestForeignEncodings(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "latin", "caf\xe9\n")
 	writeFile(t, dir, "nul", "a\x00\n")
-	tools := newTools(t, Options{CWD: dir})
+	tools := newTools(t, testOptions{CWD: dir})
 	for name, why := range map[string]string{"latin": legacyBytes, "nul": nulBytes} {
 		wantText(t, call(t, tools, "Write", toolInput{"file_path": name, "content": "x"}), true, "File "+why+" "+notWritten)
 		wantText(t, call(t, tools, "Edit", toolInput{"file_path": name, "old_string": "a", "new_string": "b"}), true,
@@ -497,7 +501,7 @@ func TestForeignEncodings(t *testing.T) {
 func TestUnreadOutside(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	path := writeFile(t, outside, "a.txt", "one\n")
-	tools := newTools(t, Options{CWD: dir, Access: fakeAccess{readable: dir}})
+	tools := newTools(t, testOptions{CWD: dir, Access: fakeAccess{readable: dir}})
 	const notYet = "<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>"
 	calls := []protocol.ToolUse{
 		{Name: "Write", Input: []byte(`{"file_path":"` + path + `","content":"two\n"}`)},
