@@ -315,10 +315,9 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 	}
 }
 
-// truncateAtRuneBoundary returns at most maxBytes bytes of text, in whole characters.
+// truncateAtRuneBoundary returns at most maxBytes bytes of text, which is longer, in whole characters.
 func truncateAtRuneBoundary(text string, maxBytes int) string {
-	maxBytes = max(0, min(maxBytes, len(text)))
-	for maxBytes > 0 && maxBytes < len(text) && !utf8.RuneStart(text[maxBytes]) {
+	for maxBytes > 0 && !utf8.RuneStart(text[maxBytes]) {
 		maxBytes--
 	}
 	return text[:maxBytes]
