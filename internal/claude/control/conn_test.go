@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,7 +66,7 @@ func TestAskBeforeServe(t *testing.T) {
 // sequentialIDs returns distinct ids and times.
 type sequentialIDs struct{ ids atomic.Int64 }
 
-func (c *sequentialIDs) NewID() string             { return strconv.FormatInt(c.ids.Add(1), 10) }
+func (c *sequentialIDs) NewID() string             { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
 func (*sequentialIDs) SessionID() string           { return "s-1" }
 func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 
