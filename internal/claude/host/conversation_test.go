@@ -151,8 +151,9 @@ type conversation struct {
 
 // stdout stores the output. A goroutine that locks turn blocks the writer.
 type stdout struct {
-	turn chan struct{} // cap 1
-	text bytes.Buffer
+	turn  chan struct{} // cap 1
+	text  bytes.Buffer
+	whole bool // long lines are not cut
 }
 
 func (o *stdout) Write(p []byte) (int, error) {
@@ -183,7 +184,7 @@ func (c *conversation) newOutput() string {
 		}
 		for line := range strings.Lines(c.out.text.String()) {
 			line = strings.TrimSuffix(line, "\n")
-			if len(line) > 400 {
+			if len(line) > 400 && !c.out.whole {
 				line = line[:400] + "…"
 			}
 			if line != last {
