@@ -162,7 +162,7 @@ func (h *hosting) open(line string, environ []string) {
 		Now:        time.Now,
 		NewID: func() string {
 			ids++
-			return fmt.Sprintf("%08x-0000-4000-8000-000000000000", uint32(ids*2_654_435_761)) // ids of tasks have only a part of it
+			return fmt.Sprintf("%08x-0000-4000-8000-0000%08[1]x", uint32(ids*2_654_435_761)) // ids of tasks have only a part of it
 		},
 	}
 	f, err := flags.Parse(sys, sys.Args[1:])

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func (c *conversationTest) plan(more string) launch.Plan {
 		Now:        func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		NewID: func() string {
 			c.ids++
-			return fmt.Sprintf("%08x-0000-4000-8000-000000000000", uint32(c.ids*2_654_435_761))
+			return fmt.Sprintf("%08x-0000-4000-8000-0000%08[1]x", uint32(c.ids*2_654_435_761))
 		}, // ids of tasks have only a part of it
 	}
 	f, err := flags.Parse(sys, sys.Args[1:])
@@ -277,7 +278,11 @@ func (c *conversationTest) printJSON(v any) {
 	c.print(string(line))
 }
 
+// osVersion is the name and version of the operating system in the texts about the environment.
+var osVersion = regexp.MustCompile(`(System: |"osVersion":")[^"\\]*`)
+
 func (c *conversationTest) print(line string) {
+	line = osVersion.ReplaceAllString(line, "${1}SYSTEM")
 	line = strings.NewReplacer(
 		c.server, "$SERVER", c.config, "$CONFIG", c.work, "$WORK", c.temp, "$TMP", strings.NewReplacer("/", "-", ".", "-").Replace(c.work), "$WORK", fmt.Sprint(`"PID":`, os.Getpid()), `"PID":1`,
 	).Replace(line)
