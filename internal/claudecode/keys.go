@@ -2,27 +2,12 @@ package claudecode
 
 import (
 	"bytes"
-	_ "embed" // for versions.txt
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
-
-//go:embed versions.txt
-var firstVersions string
-
-// tableOfFirstVersions returns the rows of a table of versions.txt, in order.
-func tableOfFirstVersions(title string) (rows []nameWithFirstVersion) {
-	_, table, _ := strings.Cut(firstVersions, "\n## "+title+"\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	for line := range strings.Lines(table) {
-		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		rows = append(rows, nameWithFirstVersion{name, version})
-	}
-	return rows
-}
 
 func eventKeysHiddenInEnvironment(e Environment) []nameWithFirstVersion {
 	if !e.usesAnthropicAPI() {

@@ -6,6 +6,7 @@ package claudecode
 
 import (
 	"cmp"
+	_ "embed" // for versions.txt
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,20 @@ const (
 
 type nameWithFirstVersion struct {
 	name, firstVersion string
+}
+
+//go:embed versions.txt
+var firstVersions string
+
+// tableOfFirstVersions returns the rows of a table of versions.txt, in order.
+func tableOfFirstVersions(title string) (rows []nameWithFirstVersion) {
+	_, table, _ := strings.Cut(firstVersions, "\n## "+title+"\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		rows = append(rows, nameWithFirstVersion{name, version})
+	}
+	return rows
 }
 
 // Has reports whether the version has a feature.

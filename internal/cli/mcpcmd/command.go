@@ -41,9 +41,7 @@ type Terminal interface {
 	ReadSecret(prompt string) (string, error)
 }
 
-func (o *Options) configuredServers() (mcp.Config, error) {
-	return o.loadConfig(nil, false)
-}
+func (o *Options) configuredServers() (mcp.Config, error) { return o.loadConfig(nil, false) }
 
 // loadConfig reads the configuration; values are additional --mcp-config values. If strict is true, only these are used.
 func (o *Options) loadConfig(values []string, strict bool) (mcp.Config, error) {

@@ -26,9 +26,7 @@ func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUn
 func ExecWithSyscallWatch(int, string, []string, []string) error { return ErrStrictUnsupported }
 
 // ExecWatchedInOwnNetwork always fails with [ErrStrictUnsupported].
-func ExecWatchedInOwnNetwork(int, string, []string, []string) error {
-	return ErrStrictUnsupported
-}
+func ExecWatchedInOwnNetwork(int, string, []string, []string) error { return ErrStrictUnsupported }
 
 // StartWatching always fails with [ErrStrictUnsupported].
 func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
