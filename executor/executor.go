@@ -66,9 +66,9 @@ func (SupersededError) Error() string { return ErrSuperseded.Error() }
 // Unwrap returns [ErrSuperseded].
 func (SupersededError) Unwrap() error { return ErrSuperseded }
 
-// EndsProcess reports whether a signal that ends the process has cancelled ctx. A turn then ends at once, without texts about
+// IsProcessEnding reports whether a signal that ends the process has cancelled ctx. A turn then ends at once, without texts about
 // an interrupt and without a result.
-func EndsProcess(ctx context.Context) bool {
+func IsProcessEnding(ctx context.Context) bool {
 	_, ends := errors.AsType[interface {
 		error
 		EndsProcess()

@@ -19,7 +19,7 @@ type serverRequestHandler struct {
 }
 
 func (a serverRequestHandler) HandleResourceUpdate(uri string) {
-	a.queueResourceUpdate(a.server, uri)
+	a.reportResourceUpdateAsync(a.server, uri)
 }
 
 func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.ProgressOrLogNotification) {

@@ -123,7 +123,7 @@ func manyServers(b *testing.B, n int) []ServerConfig {
 // BenchmarkHundredServers connects a hundred servers concurrently and ends them.
 func BenchmarkHundredServers(b *testing.B) {
 	for b.Loop() {
-		m, err := New(Options{Servers: manyServers(b, 100), Batch: ConnectionLimits{Local: 100}, Environ: os.Environ()})
+		m, err := New(Options{Servers: manyServers(b, 100), Batch: ParallelConnectionLimits{Local: 100}, Environ: os.Environ()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func BenchmarkHundredServers(b *testing.B) {
 // BenchmarkReconnectStorm repeatedly kills fifty servers together and waits for all of them; the heap must not grow
 // by more than a few MB.
 func BenchmarkReconnectStorm(b *testing.B) {
-	m := start(b, Options{Servers: manyServers(b, 50), Batch: ConnectionLimits{Local: 50}, Pauses: Pauses{Reconnect: time.Millisecond}})
+	m := start(b, Options{Servers: manyServers(b, 50), Batch: ParallelConnectionLimits{Local: 50}, Pauses: RetryPauses{Reconnect: time.Millisecond}})
 	heap := func() float64 {
 		var s runtime.MemStats
 		runtime.GC()

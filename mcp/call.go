@@ -16,14 +16,14 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result in time. Limit is the limit that was exceeded: for the whole call,
+// CallTimeoutError reports that a server sent no result in time. Limit is the limit that was exceeded: for the whole call,
 // or for the time between two messages of the server.
-type TimeoutError struct {
+type CallTimeoutError struct {
 	Server, Tool string // the server as configured, and the tool as the server names it
 	Limit        time.Duration
 }
 
-func (e *TimeoutError) Error() string {
+func (e *CallTimeoutError) Error() string {
 	return fmt.Sprintf("MCP server %q tool %q timed out after %ds", e.Server, e.Tool, int(e.Limit.Seconds()))
 }
 
@@ -62,7 +62,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (toolResult protocol.
 }
 
 // CallRaw is like Call but returns the result as the server sent it. In addition to the routing errors it returns an
-// *RPCError, a *TimeoutError, ErrConnectionClosed or the cause of the cancellation of ctx.
+// *RPCError, a *CallTimeoutError, ErrConnectionClosed or the cause of the cancellation of ctx.
 func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
 	_, result, err := m.resolveConnectAndCall(ctx, c)
 	return result, err
@@ -132,7 +132,7 @@ func (m *Manager) resolveConnectAndCall(ctx context.Context, c CallRequest) (too
 // describeCallError returns the error of a call in the words of the real CLI.
 func describeCallError(err error, tool calledTool) error {
 	if late, ok := errors.AsType[*connection.CallTimeoutError](err); ok {
-		return &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
+		return &CallTimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
 	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
 		return fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)

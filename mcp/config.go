@@ -40,7 +40,7 @@ type ServerConfig struct {
 	CWD     string // empty means Options.CWD
 	URL     string
 	Headers map[string]string
-	Authorization
+	AuthorizationConfig
 	// Timeout limits a whole call. But if MaxTotal is set, Timeout limits the time between two messages. 0 means Options.ToolTimeout.
 	Timeout        time.Duration
 	MaxTotal       time.Duration // limits a whole call; 0 means that only Timeout limits the call
@@ -54,8 +54,8 @@ type ServerConfig struct {
 	LacksArgs      bool          // the host configured the server without args, so it cannot start, as in the real CLI
 }
 
-// Authorization says how requests to a remote server are authorized, in addition to its configured headers.
-type Authorization struct {
+// AuthorizationConfig says how requests to a remote server are authorized, in addition to its configured headers.
+type AuthorizationConfig struct {
 	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings; empty means none.
 	// They replace configured headers of the same name. The command runs before each connection attempt. It runs once
 	// more when the server refuses a call for lack of authorization.
@@ -402,9 +402,9 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	return cfg
 }
 
-// OAuthClient returns the OAuth client for the server. It must be called on an entry that Expand returned, because
+// NewOAuthClient returns the OAuth client for the server. It must be called on an entry that Expand returned, because
 // variables must be replaced. Of the options it uses only Credentials.
-func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
+func (cfg ServerConfig) NewOAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
 		Config: cfg.OAuth, Store: oauth.Store{Path: o.Credentials.Path}, Clock: o.withDefaults().Credentials,

@@ -120,7 +120,7 @@ func TestErrorKinds(t *testing.T) {
 	}
 	hang := startOne(t, "hang-call")
 	_, err = hang.CallRaw(t.Context(), CallRequest{Tool: "echo", Timeout: 50 * time.Millisecond})
-	if e := new(TimeoutError); !errors.As(err, &e) || *e != (TimeoutError{Server: "s", Tool: "echo", Limit: 50 * time.Millisecond}) {
+	if e := new(CallTimeoutError); !errors.As(err, &e) || *e != (CallTimeoutError{Server: "s", Tool: "echo", Limit: 50 * time.Millisecond}) {
 		t.Errorf("timeout: %v", err)
 	}
 	ctx, cancel := contextWithTimer(t, 50*time.Millisecond)
@@ -166,7 +166,7 @@ func TestServerKilled(t *testing.T) {
 			if test.reconnect {
 				cfg.AutoReconnect = &on
 			}
-			m, err := New(Options{Servers: []ServerConfig{cfg}, Environ: os.Environ(), Pauses: Pauses{Reconnect: 10 * time.Millisecond}})
+			m, err := New(Options{Servers: []ServerConfig{cfg}, Environ: os.Environ(), Pauses: RetryPauses{Reconnect: 10 * time.Millisecond}})
 			if err != nil {
 				t.Fatal(err)
 			}

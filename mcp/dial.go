@@ -43,7 +43,7 @@ func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAtt
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log, skipsLogin: skipsLogin}
-	if isFirstAttempt && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
+	if isFirstAttempt && d.usesOAuth() && cfg.NewOAuthClient(d.options).WasRefused() {
 		log.Printf("not tried again, because the server refused a request without a token")
 		return dialResult{err: d.loginRequiredError()}
 	}
@@ -183,7 +183,7 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 		}
 		t.Renewer = headersHelperRenewer{d}
 	case d.usesOAuth():
-		t.Renewer = oauthHeadersRenewer{d, d.cfg.OAuthClient(d.options)}
+		t.Renewer = oauthHeadersRenewer{d, d.cfg.NewOAuthClient(d.options)}
 	}
 	return t
 }
@@ -194,7 +194,7 @@ func (headersHelperRenewer) NextRequestHeaders(_ context.Context, lastHeaders ma
 	return lastHeaders
 }
 
-func (h headersHelperRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
+func (h headersHelperRenewer) Renew(ctx context.Context, r connection.AuthorizationRefusal) (map[string]string, error) {
 	if !r.WasAccepted { // the helper ran for this connection attempt, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, CLIText: text}
@@ -231,8 +231,8 @@ func (a oauthHeadersRenewer) NextRequestHeaders(ctx context.Context, _ map[strin
 	return a.withAuthorization(value)
 }
 
-func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	value, err := a.client.Renew(ctx, oauth.UnauthorizedResponse{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
+func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.AuthorizationRefusal) (map[string]string, error) {
+	value, err := a.client.Renew(ctx, oauth.AuthRequiredResponse{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
 		return nil, &connection.DialError{Reason: err.Error(), CLIText: err.Error(), NeedsAuth: !r.WasAccepted}
 	}

@@ -166,7 +166,7 @@ func TestHTTPServerEnds(t *testing.T) {
 		s.Config.SetKeepAlivesEnabled(false)
 		t.Cleanup(s.Close)
 		m := start(t, Options{
-			Servers: []ServerConfig{{Name: "s", Type: "http", URL: s.URL + "/mcp"}}, Pauses: Pauses{Reconnect: time.Hour, Reopen: time.Millisecond},
+			Servers: []ServerConfig{{Name: "s", Type: "http", URL: s.URL + "/mcp"}}, Pauses: RetryPauses{Reconnect: time.Hour, Reopen: time.Millisecond},
 		})
 		if ends.Store(tool != "fine"); tool == "fine" {
 			closePort(s)
@@ -224,7 +224,7 @@ func TestHTTPMisbehaving(t *testing.T) {
 			var m *Manager
 			var got string
 			highest := heapAbove(func() {
-				m = start(t, Options{Servers: []ServerConfig{serveFaults(t, "")}, Pauses: Pauses{Reconnect: time.Millisecond}})
+				m = start(t, Options{Servers: []ServerConfig{serveFaults(t, "")}, Pauses: RetryPauses{Reconnect: time.Millisecond}})
 				limit := 20 * time.Second
 				if test.call == timeout {
 					limit = 500 * time.Millisecond
@@ -284,9 +284,9 @@ func TestListUnreadable(t *testing.T) {
 	}))
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	cfg := []ServerConfig{{Name: "s", Type: "http", URL: front.URL}}
-	slow := start(t, Options{Servers: cfg, Pauses: Pauses{Reconnect: time.Hour}})
+	slow := start(t, Options{Servers: cfg, Pauses: RetryPauses{Reconnect: time.Hour}})
 	eventually(t, 10*time.Second, func() bool { return slow.Servers()[0].Status == "pending" && lists.Load() == 2 }, "not connected again at once")
-	fast := start(t, Options{Servers: cfg, Pauses: Pauses{Reconnect: time.Millisecond}})
+	fast := start(t, Options{Servers: cfg, Pauses: RetryPauses{Reconnect: time.Millisecond}})
 	eventually(t, 20*time.Second, func() bool {
 		st := fast.Servers()[0]
 		return st.WireError == "Connection closed again while reconnecting" && st.State == StateFailed && lists.Load() > 2+1+maxReconnectsBeforeFailed
@@ -304,7 +304,7 @@ tools/list {"result":{"tools":[]}}
 GET {no`)
 	listener := httptest.NewServer(script)
 	t.Cleanup(func() { listener.CloseClientConnections(); listener.Close() })
-	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: listener.URL}}, Pauses: Pauses{Reconnect: time.Hour}})
+	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: listener.URL}}, Pauses: RetryPauses{Reconnect: time.Hour}})
 	eventually(t, 10*time.Second, func() bool {
 		st := m.Servers()[0]
 		return st.State == StateReconnecting && st.Attempt == 2 && st.WireError == "Connection closed again while reconnecting"

@@ -174,7 +174,7 @@ func TestHTTPBackground(t *testing.T) {
 		}
 		return 0
 	})
-	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: Pauses{Reconnect: time.Millisecond}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: RetryPauses{Reconnect: time.Millisecond}})
 	f.get <- ":\n\n"
 	eventually(t, 10*time.Second, func() bool { return len(f.get) == 0 }, "no GET stream")
 	down.Store(true)
@@ -194,7 +194,7 @@ func TestHTTPRetries(t *testing.T) {
 		}
 		return 0
 	})
-	pauses := Pauses{Retry: 10 * time.Millisecond}
+	pauses := RetryPauses{Retry: 10 * time.Millisecond}
 	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: pauses})
 	if st := m.Servers()[0]; st.State != StateFailed || st.Error != "Error POSTing to endpoint:" {
 		t.Errorf("%s: %s", st.State, st.Error)

@@ -76,7 +76,7 @@ type listFetcher struct {
 	conn    *connection.Conn
 	cfg     ServerConfig
 	pause   time.Duration // pause before the first retry
-	listing ListFilter
+	listing ListFetchOptions
 }
 
 // fetchListsWithRetries fetches the lists that the server declared. If onlyKinds is not nil, it fetches only those lists, and takes the

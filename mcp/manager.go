@@ -163,7 +163,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sendStateChange(ctx, stateChangeRequest{target: StateConnected}); err != nil {
+	if err := s.sendStateChangeUntilAccepted(ctx, stateChangeRequest{target: StateConnected}); err != nil {
 		return err
 	}
 	st, err := s.waitWhileConnecting(ctx)
@@ -188,7 +188,7 @@ func requestServerState(ctx context.Context, m *Manager, name string, want State
 	if err != nil {
 		return err
 	}
-	return s.sendStateChange(ctx, stateChangeRequest{target: want})
+	return s.sendStateChangeUntilAccepted(ctx, stateChangeRequest{target: want})
 }
 
 // Reconnect closes the connection of a server, if any, and opens a new one.
@@ -358,7 +358,7 @@ func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oa
 	if err != nil {
 		return nil, err
 	}
-	client := s.cfg.Expand(m.options).OAuthClient(m.options)
+	client := s.cfg.Expand(m.options).NewOAuthClient(m.options)
 	var at net.Listener
 	if redirectURI == "" {
 		if at, redirectURI, err = client.Listen(ctx); err != nil {
@@ -412,11 +412,11 @@ func (m *Manager) PendingLogin(server string) *oauth.Login {
 	}
 }
 
-// Logout removes the tokens of a remote server. A connection stays open.
-func (m *Manager) Logout(server string) error {
+// RemoveCredentials removes the tokens of a remote server. A connection stays open.
+func (m *Manager) RemoveCredentials(server string) error {
 	s, err := m.findServerUnlessClosed(server)
 	if err != nil {
 		return err
 	}
-	return s.cfg.Expand(m.options).OAuthClient(m.options).ForgetTokensAndRegistration()
+	return s.cfg.Expand(m.options).NewOAuthClient(m.options).ForgetTokensAndRegistration()
 }

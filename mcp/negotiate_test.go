@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 	address := taken.Addr().String()
 	taken.Close()
 	var debug logBuffer
-	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: "http://" + address + "/mcp"}}, Debug: &debug, Pauses: Pauses{Retry: time.Millisecond}})
+	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: "http://" + address + "/mcp"}}, Debug: &debug, Pauses: RetryPauses{Retry: time.Millisecond}})
 	if st := m.Servers()[0]; st.State != StateFailed || st.Error != "ECONNREFUSED: Unable to connect. Is the computer able to access the url?" {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
@@ -226,7 +226,7 @@ func TestWaitRetried(t *testing.T) {
 		}
 		return http.StatusServiceUnavailable
 	})
-	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: Pauses{Retry: 50 * time.Millisecond}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: RetryPauses{Retry: 50 * time.Millisecond}})
 	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "a"); note != "" || ok {
 		t.Errorf("%q, %v", note, ok)
 	}

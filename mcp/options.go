@@ -29,19 +29,19 @@ const (
 
 // Options configure a Manager. The zero value is a manager without servers.
 type Options struct {
-	Servers         []ServerConfig   // in config order
-	ClientVersion   string           // clientInfo.version
-	Environ         []string         // environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables
-	CWD             string           // the working directory of the servers, and the default root
-	Roots           []string         // absolute paths for roots/list; empty means CWD
-	ConnectTimeout  time.Duration    // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
-	ToolTimeout     time.Duration    // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
-	Batch           ConnectionLimits // how many servers connect at once
-	Pauses          Pauses           // pauses between attempts
-	SessionID       string           // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	Debug           io.Writer        // receives a line per message or warning, without values of headers and environment variables; nil means off
-	Negotiation     Negotiation      // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
-	Listing         ListFilter
+	Servers         []ServerConfig           // in config order
+	ClientVersion   string                   // clientInfo.version
+	Environ         []string                 // environment of all stdio servers ("K=V"), in addition to a server's Env and the CLAUDE variables
+	CWD             string                   // the working directory of the servers, and the default root
+	Roots           []string                 // absolute paths for roots/list; empty means CWD
+	ConnectTimeout  time.Duration            // bounds one attempt to connect: spawn, initialize, first lists; 0 means 30 s (MCP_TIMEOUT)
+	ToolTimeout     time.Duration            // the default of ServerConfig.Timeout; 0 means 100000000 ms (MCP_TOOL_TIMEOUT)
+	Batch           ParallelConnectionLimits // how many servers connect at once
+	Pauses          RetryPauses              // pauses between attempts
+	SessionID       string                   // CLAUDE_CODE_SESSION_ID in the environment of the servers
+	Debug           io.Writer                // receives a line per message or warning, without values of headers and environment variables; nil means off
+	Negotiation     Negotiation              // the mode for stdio and HTTP servers (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy]
+	Listing         ListFetchOptions
 	OptionalSchemas bool // accepts tools without an input schema, unlike the real CLI
 	// CredentialStorage are the OAuth credentials of remote servers. They are not used for a server whose configuration has a
 	// headersHelper or an Authorization header.
@@ -49,7 +49,7 @@ type Options struct {
 	// ResourceUpdated is called when a subscribed resource changes; nil means that changes are ignored. If a resource
 	// changes again before the call, there is still only one call.
 	ResourceUpdated func(server, uri string)
-	Observer        CallObserver // receives each finished call and each notification; nil means none
+	Observer        CallRecorder // receives each finished call and each notification; nil means none
 	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means that the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
@@ -65,12 +65,12 @@ type Options struct {
 	SDK func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 }
 
-// ListFilter limits the lists that are fetched from servers. DeclaredOnly leaves out the tools of servers that declare no
+// ListFetchOptions limits the lists that are fetched from servers. DeclaredOnly leaves out the tools of servers that declare no
 // capabilities, as the real CLI does, and ToolsOnly leaves out prompts and resources.
-type ListFilter struct{ DeclaredOnly, ToolsOnly bool }
+type ListFetchOptions struct{ DeclaredOnly, ToolsOnly bool }
 
-// ConnectionLimits bounds how many servers connect at the same time.
-type ConnectionLimits struct {
+// ParallelConnectionLimits bounds how many servers connect at the same time.
+type ParallelConnectionLimits struct {
 	Local  int // maximum for local servers; 0 means 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
 	Remote int // maximum for remote servers; 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
@@ -91,8 +91,8 @@ func (c CredentialStorage) Now() time.Time {
 	return c.Time()
 }
 
-// Pauses are the pauses between attempts.
-type Pauses struct {
+// RetryPauses are the pauses between attempts.
+type RetryPauses struct {
 	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means
 	// 250 ms. The first connect to a remote server is also retried three times, after 2, 6 and 16 times Retry.
 	Retry time.Duration
@@ -158,7 +158,7 @@ func positiveOr[T int | time.Duration](v, fallback T) T { return cmp.Or(max(v, 0
 // RecordSource is the Source of every record. It shows readers that an MCP client recorded the call.
 const RecordSource = "mcp_client"
 
-// CallRecord describes a finished tool call for a [CallObserver].
+// CallRecord describes a finished tool call for a [CallRecorder].
 type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // name in the configuration
@@ -177,8 +177,8 @@ type CallRecord struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// A CallObserver receives calls and notifications. Its methods may be called from many goroutines, with no lock held.
-type CallObserver interface {
+// A CallRecorder receives calls and notifications. Its methods may be called from many goroutines, with no lock held.
+type CallRecorder interface {
 	Now() time.Time
 	RecordCall(c CallRecord)
 	// RecordNotification must return quickly, because reading waits for it. The notifications of a call come before its record.

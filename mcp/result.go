@@ -278,7 +278,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	case c.Type == "text" && c.Text != nil:
 		b.addText("%s", *c.Text)
 	case c.Type == "image" && c.Data != "":
-		b.addImage(c.MIMEType, c.Data)
+		b.saveAndAddImage(c.MIMEType, c.Data)
 	case c.Type == "audio" && c.Data != "":
 		b.saveBinaryAndAddNote("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
@@ -299,8 +299,8 @@ func (b *blockBuilder) addLink(l protocol.ResourceLink) {
 	b.links = append(b.links, l)
 }
 
-// addImage adds an image in a format that the API accepts, and the path under which it was saved.
-func (b *blockBuilder) addImage(mime, data string) {
+// saveAndAddImage adds an image in a format that the API accepts, and the path under which it was saved.
+func (b *blockBuilder) saveAndAddImage(mime, data string) {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:

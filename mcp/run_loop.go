@@ -150,7 +150,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleLostConnection(ctx)
 		return
 	}
-	l.resubscribeInBackground(ctx, r.conn)
+	l.renewResourceSubscriptions(ctx, r.conn)
 }
 
 func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
@@ -342,8 +342,8 @@ func (l *connectionLoop) applyRefresh(r refreshResult) {
 
 const minPauseBetweenListRefreshes = 100 * time.Millisecond
 
-// resubscribeInBackground renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
-func (l *connectionLoop) resubscribeInBackground(ctx context.Context, c *connection.Conn) {
+// renewResourceSubscriptions renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
+func (l *connectionLoop) renewResourceSubscriptions(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.subscriptions))
 	l.mu.Unlock()

@@ -222,7 +222,7 @@ func TestLimits(t *testing.T) {
 		for input, want := range map[string]time.Duration{`{}`: 10 * time.Second, `{"chatty":true}`: time.Minute} {
 			before := time.Now()
 			_, err := m.CallRaw(t.Context(), CallRequest{Tool: "foo", Input: json.RawMessage(input)})
-			var timeout *TimeoutError
+			var timeout *CallTimeoutError
 			if !errors.As(err, &timeout) || time.Since(before) != want {
 				t.Errorf("%s: %v after %v", input, err, time.Since(before))
 			}

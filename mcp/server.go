@@ -197,7 +197,7 @@ func (s *server) waitWhileConnecting(ctx context.Context) (status, error) {
 	return s.waitForStatus(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-func (s *server) sendStateChange(ctx context.Context, r stateChangeRequest) error {
+func (s *server) sendStateChangeUntilAccepted(ctx context.Context, r stateChangeRequest) error {
 	r.accepted = make(chan struct{})
 	select {
 	case s.stateChanges <- r:
@@ -239,7 +239,7 @@ func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.
 }
 
 func (s *server) connectOnceAndWait(ctx context.Context) (status, error) {
-	if err := s.sendStateChange(ctx, stateChangeRequest{target: StateConnected, singleAttempt: true}); err != nil {
+	if err := s.sendStateChangeUntilAccepted(ctx, stateChangeRequest{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitWhileConnecting(ctx)

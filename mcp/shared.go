@@ -116,8 +116,8 @@ type pendingResourceUpdates struct {
 
 type resourceUpdate struct{ server, uri string }
 
-// queueResourceUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
-func (c *managerState) queueResourceUpdate(server, uri string) {
+// reportResourceUpdateAsync reports a changed resource to Options.ResourceUpdated on another goroutine.
+func (c *managerState) reportResourceUpdateAsync(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}

@@ -594,7 +594,7 @@ func TestDescriptors(t *testing.T) {
 		for i := range servers {
 			servers[i].ShutdownGrace = 50 * time.Millisecond
 		}
-		m := start(t, Options{Servers: servers, ConnectTimeout: 500 * time.Millisecond, Batch: ConnectionLimits{Local: 10}})
+		m := start(t, Options{Servers: servers, ConnectTimeout: 500 * time.Millisecond, Batch: ParallelConnectionLimits{Local: 10}})
 		for _, tool := range []string{"exit-mid-call/echo", "close-stdout/echo", "remote/cut", "remote/half a body", "ok/echo"} {
 			_, _ = m.Call(t.Context(), CallRequest{Tool: tool})
 		}

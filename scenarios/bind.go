@@ -156,13 +156,13 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	kind, _ := v.Field("type")
 	switch BlockType(kind.Text) {
 	case BlockText:
-		b.BindKeys(v, k, "type", "text!", "citations")
+		b.BindAllowingOnlyKeys(v, k, "type", "text!", "citations")
 		var list []json.RawMessage
 		if at, ok := v.Field("citations"); ok && json.Unmarshal(k.Citations, &list) != nil {
 			b.Errorf(at, "`citations` must be a list")
 		}
 	case BlockRedacted:
-		b.BindKeys(v, k, "type", "data!")
+		b.BindAllowingOnlyKeys(v, k, "type", "data!")
 	case BlockServerToolUse:
 		var t struct {
 			Type  BlockType       `toml:"type"`
@@ -173,11 +173,11 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		b.BindInto(v, &t)
 		k.Type, k.ID, k.Name, k.Input = t.Type, t.ID, t.Name, t.Input
 	case BlockThinking:
-		b.BindKeys(v, k, "type", "thinking!")
+		b.BindAllowingOnlyKeys(v, k, "type", "thinking!")
 	case BlockToolUse:
-		b.BindKeys(v, k, append([]string{"type"}, toolCallKeys()...)...)
+		b.BindAllowingOnlyKeys(v, k, append([]string{"type"}, toolCallKeys()...)...)
 	case BlockRaw:
-		b.BindKeys(v, k, "type", "json!")
+		b.BindAllowingOnlyKeys(v, k, "type", "json!")
 		if at, ok := v.Field("json"); ok && !hasTypeKey(k.JSON) {
 			b.Errorf(at, "`json` must be an object with a `type`")
 		}
@@ -186,7 +186,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			k.bindServerToolResult(v, b)
 			return
 		}
-		b.BindKeys(v, &Block{}, append([]string{"type", "text", "thinking", "json"}, toolCallKeys()...)...)
+		b.BindAllowingOnlyKeys(v, &Block{}, append([]string{"type", "text", "thinking", "json"}, toolCallKeys()...)...)
 	}
 }
 

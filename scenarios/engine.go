@@ -72,7 +72,7 @@ func (e *Engine) SetPromptCount(n int) { e.promptCount = n }
 
 // RuleEvaluationError reports that an expression or a template of a rule failed at run time.
 type RuleEvaluationError struct {
-	Rule RuleRef
+	Rule RuleLocation
 	Err  error
 }
 
@@ -190,7 +190,7 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	}
 	for i, want := range run.callsAwaitingResults {
 		if want.Expect != nil && i < len(requestWithResults.Results) {
-			e.recordUnmetResult(want, requestWithResults.Results[i])
+			e.recordResultIfUnmet(want, requestWithResults.Results[i])
 		}
 	}
 	vars := e.requestVariables(requestWithResults)
@@ -331,14 +331,14 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	return vars
 }
 
-func (e *Engine) defaultRuleRef() RuleRef {
+func (e *Engine) defaultRuleRef() RuleLocation {
 	pos := e.scenario.source.Index.Pos(diag.Path{defaultRuleName})
-	return RuleRef{Name: defaultRuleName, File: pos.File, Line: pos.Line}
+	return RuleLocation{Name: defaultRuleName, File: pos.File, Line: pos.Line}
 }
 
 // ruleRef returns the name of a rule, or of one of its turns if turn is not negative.
-func (e *Engine) ruleRef(rule, turn int) RuleRef {
-	ref := RuleRef{Name: zeroBasedRuleName(rule)}
+func (e *Engine) ruleRef(rule, turn int) RuleLocation {
+	ref := RuleLocation{Name: zeroBasedRuleName(rule)}
 	if turn >= 0 {
 		ref.Name += ".turns[" + strconv.Itoa(turn) + "]"
 	}
@@ -382,7 +382,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-func (e *Engine) recordUnmetResult(scriptedCall *ToolCall, actualResult Result) {
+func (e *Engine) recordResultIfUnmet(scriptedCall *ToolCall, actualResult Result) {
 	t, _, err := compilePattern(scriptedCall.Expect, nil)
 	if err != nil {
 		return

@@ -416,7 +416,7 @@ failure = { type = "overloaded" }
 	got, err := e.Next(t.Context(), Request{Prompt: "plain"})
 	want := Reply{
 		Blocks: []protocol.Block{protocol.Text("t")}, StopReason: "max_tokens", DelayMS: 5,
-		Usage: &Usage{InputTokens: 7, OutputTokens: 9}, Rule: RuleRef{Name: "responses[0]", File: "s.toml", Line: 2},
+		Usage: &Usage{InputTokens: 7, OutputTokens: 9}, Rule: RuleLocation{Name: "responses[0]", File: "s.toml", Line: 2},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
@@ -429,7 +429,7 @@ failure = { type = "overloaded" }
 			Script: &protocol.CallScript{Result: &bad, IsError: true, DelayMS: 4},
 		}},
 		DelayMS: 6, Stream: &Stream{TTFTMS: 1, TokensPerSecond: 2.5, Jitter: 0.5, Chunk: Chunk{Size: 3}},
-		Failure: &Failure{Type: FailOverloaded}, Rule: RuleRef{Name: "responses[1]", File: "s.toml", Line: 5}, HasMore: true,
+		Failure: &Failure{Type: FailOverloaded}, Rule: RuleLocation{Name: "responses[1]", File: "s.toml", Line: 5}, HasMore: true,
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)

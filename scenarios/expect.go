@@ -24,10 +24,10 @@ type RunRecord struct {
 	OAuthRequests []ObservedOAuthRequest // complete only if the journal lines of fixtures were read
 	FixturesRead  bool                   // the journal lines of fixtures were read; otherwise OAuth is not checked
 	ExitCodes     []int
-	Screens       []ObservedScreen // screens that were answered
+	Screens       []ObservedDialog // screens that were answered
 	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
-	Rules         []RuleRef        // rules that answered a prompt
+	Rules         []RuleLocation   // rules that answered a prompt
 }
 
 type observedCall struct {
@@ -160,8 +160,8 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput reports whether an expectation requires a call of the tool with this canonical name and with this input.
-func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage) (isSuchCallExpected bool) {
+// HasExpectationForCall reports whether an expectation requires a call of the tool with this canonical name and with this input.
+func (s *Scenario) HasExpectationForCall(canonicalToolName string, input json.RawMessage) (isSuchCallExpected bool) {
 	var seen RunRecord
 	seen.AddCall(canonicalToolName, input)
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
@@ -172,15 +172,15 @@ func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage)
 
 // UnrecordedServers returns the expectations about notifications whose server name or glob matches no recorded name. The Name of each
 // result is the name or glob of the server in the expectation.
-func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleRef) {
-	var all []RuleRef
+func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleLocation) {
+	var all []RuleLocation
 	for i := range s.Expect {
 		x := &s.Expect[i]
 		if x.MCP == nil || !x.MCP.expectsNotification() {
 			continue
 		}
 		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesRawOrCanonicalName(name, x.MCP.Server) }) {
-			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
+			all = append(all, RuleLocation{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
 		}
 	}
 	return all
@@ -196,14 +196,14 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 
 // UnusedRulesUnlessExpected returns the rules that answered no prompt. It returns nil if an expectation has `unused`, because that
 // expectation reports these rules.
-func (s *Scenario) UnusedRulesUnlessExpected(seen *RunRecord) []RuleRef {
-	var unused []RuleRef
+func (s *Scenario) UnusedRulesUnlessExpected(seen *RunRecord) []RuleLocation {
+	var unused []RuleLocation
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
 		return nil
 	}
 	for i := range s.Responses {
 		if at := s.rulePosition(i); !isRuleUsed(at, seen) {
-			unused = append(unused, RuleRef{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line})
+			unused = append(unused, RuleLocation{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line})
 		}
 	}
 	return unused
@@ -211,10 +211,10 @@ func (s *Scenario) UnusedRulesUnlessExpected(seen *RunRecord) []RuleRef {
 
 // RuleAtLine returns the rule that contains a line of a file: the last rule that begins at or before
 // the line. It returns the zero value if no rule begins there.
-func (s *Scenario) RuleAtLine(file string, line int) (found RuleRef) {
+func (s *Scenario) RuleAtLine(file string, line int) (found RuleLocation) {
 	for i := range s.Responses {
 		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && haveSameBaseName(at.File, file) {
-			found = RuleRef{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line}
+			found = RuleLocation{Name: zeroBasedRuleName(i), File: at.File, Line: at.Line}
 		}
 	}
 	return found
@@ -225,7 +225,7 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 }
 
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
-	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && haveSameBaseName(r.File, at.File) })
+	return slices.ContainsFunc(seen.Rules, func(r RuleLocation) bool { return r.Line == at.Line && haveSameBaseName(r.File, at.File) })
 }
 
 // checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If
@@ -280,11 +280,11 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		if x.Answered != "" {
 			eventDescription += " to be answered with " + x.Answered
 		}
-		return indexesWhere(seen.Screens, func(s ObservedScreen) bool {
+		return indexesWhere(seen.Screens, func(s ObservedDialog) bool {
 			return (x.Screen == s.State || x.Screen == s.State+"/"+s.Kind) && (x.Answered == "" || x.Answered == s.Answer)
 		}), eventDescription
 	case x.Rule != nil:
-		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && haveSameBaseName(r.File, x.at.File) })
+		eventIndexes = indexesWhere(seen.Rules, func(r RuleLocation) bool { return r.Line == *x.Rule && haveSameBaseName(r.File, x.at.File) })
 		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	eventDescription = "a call to " + x.Tool

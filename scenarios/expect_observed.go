@@ -110,8 +110,8 @@ func globMatchesWholeText(glob, text string) bool {
 	return ok
 }
 
-// ObservedScreen is a state in which the interactive screen waited for the user.
-type ObservedScreen struct {
+// ObservedDialog is a state in which the interactive screen waited for the user.
+type ObservedDialog struct {
 	State  string // "permission", "question", "plan" or "dialog"
 	Kind   string // refines the state, such as "bash" or "trust"
 	Answer string // "yes" or "no"

@@ -107,7 +107,7 @@ type Reply struct {
 	Frames           []Frame         // written before the message, with templates evaluated
 	StructuredOutput json.RawMessage // the scripted answer to a JSON schema; nil means none
 	Stream           *Stream         // pace of this message; nil means the pace of the scenario
-	Rule             RuleRef
+	Rule             RuleLocation
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
@@ -120,15 +120,15 @@ type Reply struct {
 	Missing []string
 }
 
-// RuleRef identifies the part of a scenario that answered.
-type RuleRef struct {
+// RuleLocation identifies the part of a scenario that answered.
+type RuleLocation struct {
 	Name string // "responses[2]", "responses[2].turns[0]", "default_response" or "" for none
 	File string // "" means not from a file
 	Line int    // 0 means unknown
 }
 
 // String returns "FILE:LINE: NAME". It omits unknown parts.
-func (r RuleRef) String() string {
+func (r RuleLocation) String() string {
 	if at := (diag.Position{File: r.File, Line: r.Line}).String(); at != "" {
 		return at + ": " + r.Name
 	}
@@ -136,7 +136,7 @@ func (r RuleRef) String() string {
 }
 
 type matchedRule struct {
-	ref      RuleRef
+	ref      RuleLocation
 	rule     int // -1 means default_response, or none
 	turn     int // -1 means the rule's own response
 	response *Response

@@ -19,7 +19,7 @@ type savedState struct {
 	Version int                            `json:"version"`
 	Turns   int                            `json:"turns"`
 	Counts  map[string]savedRuleMatchCount `json:"counts,omitempty"`
-	Active  *savedSequence                 `json:"active,omitempty"`
+	Active  *savedTurnSequence             `json:"active,omitempty"`
 	Running *savedResponse                 `json:"running,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type savedRuleMatchCount struct {
 	Matches int    `json:"matches"`
 }
 
-type savedSequence struct {
+type savedTurnSequence struct {
 	Rule    int               `json:"rule"`
 	Pattern string            `json:"pattern"`
 	Next    int               `json:"next"`
@@ -54,7 +54,7 @@ func (e *Engine) State() ([]byte, error) {
 		st.Counts[strconv.Itoa(i)] = savedRuleMatchCount{Pattern: e.patternFingerprint(i), Matches: n}
 	}
 	if e.activeSequence != nil {
-		st.Active = &savedSequence{Rule: e.activeSequence.rule, Pattern: e.patternFingerprint(e.activeSequence.rule), Next: e.activeSequence.nextTurn, Groups: e.activeSequence.groups}
+		st.Active = &savedTurnSequence{Rule: e.activeSequence.rule, Pattern: e.patternFingerprint(e.activeSequence.rule), Next: e.activeSequence.nextTurn, Groups: e.activeSequence.groups}
 	}
 	if e.activeResponse != nil && e.activeResponse.awaitsResults {
 		st.Running = e.saveResponse(e.activeResponse)

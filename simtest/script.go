@@ -130,7 +130,7 @@ func (s *testRun) prompts() []Prompt {
 	return all
 }
 
-func (s *testRun) tools() []Tool {
+func (s *testRun) executedCalls() []Tool {
 	type call struct {
 		id string
 		Tool

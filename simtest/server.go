@@ -44,7 +44,7 @@ func Server(tb testing.TB, steps ...any) *API {
 	a := &API{script: s, out: out}
 	tb.Cleanup(func() {
 		_ = out.Close() // every line has been written
-		s.failTestWithRunProblems()
+		s.killLeftoversAndReportProblems()
 	})
 	if len(steps) > 0 {
 		s.addRuleWithSteps(rule{pattern: map[string]any{"type": "any"}, once: true, position: s.position}, steps)
@@ -75,7 +75,7 @@ func (a *API) Prompts() []Prompt {
 // Tools returns the calls with a result, in order. It waits for requests in progress.
 func (a *API) Tools() (executedCalls []Tool) {
 	a.waitForRequestsInProgress()
-	return a.script.tools()
+	return a.script.executedCalls()
 }
 
 // waitForRequestsInProgress waits until all answered requests are in the journal.

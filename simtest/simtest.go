@@ -96,7 +96,7 @@ func (c *Claude) Env() []string { return append(os.Environ(), c.variablesSetForT
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
 // Tools returns the calls that have run, in the order of the model's messages. Calls of one message run concurrently.
-func (c *Claude) Tools() (executedCalls []Tool) { return c.script.tools() }
+func (c *Claude) Tools() (executedCalls []Tool) { return c.script.executedCalls() }
 
 func newClaude(tb testing.TB, s *testRun) *Claude {
 	tb.Helper()
@@ -119,7 +119,7 @@ func newClaude(tb testing.TB, s *testRun) *Claude {
 	refusals := newBypassRefusalServer(s)
 	tb.Cleanup(func() {
 		refusals.Close() // Close waits for open requests, so that their findings are in the journal
-		s.failTestWithRunProblems()
+		s.killLeftoversAndReportProblems()
 	})
 	c.refusalURL = refusals.URL
 	c.setVariablesForTestProcess()
@@ -154,7 +154,7 @@ func (c *Claude) setVariablesForTestProcess() {
 	}
 }
 
-func (s *testRun) failTestWithRunProblems() {
+func (s *testRun) killLeftoversAndReportProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}

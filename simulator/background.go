@@ -13,7 +13,7 @@ import (
 // backgroundTaskReporter emits the events of background tasks while a turn runs, and lists the tasks for hooks and results.
 type backgroundTaskReporter struct {
 	sim       *Simulator
-	out       *emitter
+	out       *recordingEmitter
 	totals    *turnTotals
 	budgetEnd error // ends the turn because an agent for which the turn waits has spent the budget; nil otherwise
 }
@@ -118,7 +118,7 @@ func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	if !tasks.ShowsEventsLive() {
 		return
 	}
-	for n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice(task.ConversationPhaseInTurn) {
+	for n, ok := tasks.TakeNextNotice(task.ConversationPhaseInTurn); ok && !b.out.consumerStopped; n, ok = tasks.TakeNextNotice(task.ConversationPhaseInTurn) {
 		b.out.emitAsIs(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.currentTimestamp()})
 	}
 }

@@ -30,14 +30,14 @@ func (k *localCommandRunner) applyExpansionToolsAndEffort(expansion *slash.Expan
 		return func() { commands.SetGrantedRules(nil) }
 	}
 	commands.SetGrantedRules(expansion.Tools)
-	effort := k.sim.options.State.Snapshot().Effort
+	effort := k.sim.options.State.SessionStateSnapshot().Effort
 	if expansion.Effort != "" {
-		k.sim.options.State.SetEffort(expansion.Effort)
+		k.sim.options.State.SetReportedEffort(expansion.Effort)
 	}
 	return func() {
 		commands.SetGrantedRules(nil)
 		if expansion.Effort != "" {
-			k.sim.options.State.SetEffort(effort)
+			k.sim.options.State.SetReportedEffort(effort)
 		}
 		k.sim.options.State.SetTurnModel("")
 	}
@@ -186,7 +186,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	if s.options.Hooks != nil {
-		s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "clear"}})
+		s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
 	k.out.emitAsIs(&protocol.Frame{
@@ -214,7 +214,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags("clear")}
 	k.out.emitAsIs(k.prompts.localCommandAcceptedEvent())
-	k.out.emitAsIs(&protocol.HiddenEvent{Event: k.commandOutputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.out.emitAsIs(&protocol.TranscriptOnlyEvent{Event: k.commandOutputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
 	end := turnEndWithoutModelRequest("")
 	end.localCommand = "clear"
@@ -226,7 +226,7 @@ func (k *localCommandRunner) resetConversation() {
 	s := k.sim
 	s.history.resumed, s.history.sessionStarted, s.history.nextSessionStartSource, s.history.turnCount, s.history.pendingContext = false, false, "clear", 0, nil
 	k.prompts.promptID = ""
-	s.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = "" })
+	s.options.State.updateSnapshot(func(n *SessionStateSnapshot) { n.PromptID = "" })
 	s.totals.contextTokens.Store(0)
 	s.totals.lastReply.Store(nil)
 	s.totals.restoreCosts(nil)
@@ -251,7 +251,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(c.Name)}
 	k.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"})
-	in := protocol.PreCompactHook{Trigger: compactionTriggerManual}
+	in := protocol.PreCompactHookInput{Trigger: compactionTriggerManual}
 	if c.Args != "" {
 		in.CustomInstructions = &c.Args
 	}

@@ -69,9 +69,9 @@ func testCommands() *simulator.MainOptions {
 
 type fakeCommands struct{}
 
-func (fakeCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
-func (fakeCommands) IsPath(string) bool          { return false }
-func (fakeCommands) SetGrantedRules([]string)    {}
+func (fakeCommands) Loaded() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
+func (fakeCommands) IsPath(string) bool                { return false }
+func (fakeCommands) SetGrantedRules([]string)          {}
 
 func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	switch name {
@@ -277,7 +277,7 @@ func TestSystemPrompt(t *testing.T) {
 // A session without tasks has no background work.
 func TestNoBackground(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
-	if _, ok := s.NextNotice(); ok || s.HasBackgroundWorkOrNotice() {
+	if _, ok := s.TakeNextNotice(); ok || s.HasBackgroundWorkOrNotice() {
 		t.Error("there is background work")
 	}
 	for ev := range s.BackgroundEvents(t.Context()) {

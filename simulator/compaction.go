@@ -42,7 +42,7 @@ func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenario
 	} else if r.rapidCompactions++; r.rapidCompactions == 3 {
 		return false, errThrashing
 	}
-	done, err := c.compactAutomatically(ctx, blocked, scenarios.Estimate(req, nil).InputTokens)
+	done, err := c.runAutoCompaction(ctx, blocked, scenarios.Estimate(req, nil).InputTokens)
 	if done {
 		c.refills.requestsAtLastCompaction = c.refills.requestsInTurn
 	}
@@ -58,15 +58,15 @@ type rapidCompactionCounter struct {
 // errThrashing means that the context was full soon after a compaction for the third time (observed with 2.1.330).
 var errThrashing = errors.New("autocompact is thrashing")
 
-// compactAutomatically compacts the conversation in the middle of a turn and reports whether it succeeded. A conversation with fewer
+// runAutoCompaction compacts the conversation in the middle of a turn and reports whether it succeeded. A conversation with fewer
 // than two replies is compacted only if forced. tokensToSend is the size of the request that does not fit, without the conversation.
-func (c *compaction) compactAutomatically(ctx context.Context, evenWithFewReplies bool, tokensToSend int) (compacted bool, err error) {
+func (c *compaction) runAutoCompaction(ctx context.Context, evenWithFewReplies bool, tokensToSend int) (compacted bool, err error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.repliesSinceCompaction < 2 && !evenWithFewReplies {
 		c.emitCompactionEndStatus("failed", "too_few_groups")
 		return false, nil
 	}
-	sum, err := c.requestSummaryAndRunHooks(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto}, tokensToSend)
+	sum, err := c.requestSummaryAndRunHooks(ctx, protocol.PreCompactHookInput{Trigger: compactionTriggerAuto}, tokensToSend)
 	switch {
 	case err != nil:
 		return false, err
@@ -100,7 +100,7 @@ type summaryOutcome struct {
 	usedTools      []string         // tools that the conversation has used, sorted
 	transcriptPath string           // empty means that the session has none
 	hookReports    []string         // output of hooks for the user
-	attachments    []protocol.Event // of the SessionStart hooks; they follow the summary
+	attachments    []protocol.Event // of the SessionOrigin hooks; they follow the summary
 	refusal        string           // reason of the hook that blocked the compaction; empty if none did
 	failed         bool
 	tooShort       bool // the conversation has no reply of the model
@@ -108,14 +108,14 @@ type summaryOutcome struct {
 
 // requestSummaryAndRunHooks asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
 // it also emits the status "success"; after a failure, the caller emits the status.
-func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.PreCompactHook, tokensToSend int) (summaryOutcome, error) {
+func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.PreCompactHookInput, tokensToSend int) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.addedContext)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
 	if last := c.sim.totals.lastReply.Load(); last != nil { // like the real CLI, which counts the last request and its reply
 		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
 	}
 	sum.tokensBefore += tokensToSend
-	out, err := c.hooks.runHooksEmittingFramesOnly(ctx, in)
+	out, err := c.hooks.runHooksAddingContextToPrompt(ctx, in)
 	if err != nil {
 		return sum, err
 	}
@@ -138,7 +138,7 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 		return sum, nil
 	}
 	sum.reply = protocol.Content{Blocks: reply.Blocks}.Plain()
-	sum.transcriptPath = c.sim.options.State.Snapshot().TranscriptPath
+	sum.transcriptPath = c.sim.options.State.SessionStateSnapshot().TranscriptPath
 	if t, ok := c.sim.main.Transcript.(conversationReader); ok {
 		sum.usedTools = t.UsedTools()
 	}
@@ -146,12 +146,12 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 	if err := c.background.sleepWhileEmittingTaskEvents(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	start, err := c.hooks.runHooksEmittingFramesOnly(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.resolvedModelName()})
+	start, err := c.hooks.runHooksAddingContextToPrompt(ctx, protocol.SessionStartHookInput{Source: sessionSourceCompact, Model: c.sim.resolvedModelName()})
 	if err != nil {
 		return sum, err
 	}
 	sum.attachments = start.AttachmentEvents()
-	after, err := c.hooks.runHooksEmittingFramesOnly(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
+	after, err := c.hooks.runHooksAddingContextToPrompt(ctx, protocol.PostCompactHookInput{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}

@@ -30,9 +30,9 @@ const (
 	emptyReplyPrompt = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// turnContinuation decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts
+// turnContinuationDecider decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts
 // are queued, structured output is missing, or a Stop hook blocked the end.
-type turnContinuation struct {
+type turnContinuationDecider struct {
 	*turnContext
 	exchange *modelClient
 
@@ -44,7 +44,7 @@ type turnContinuation struct {
 }
 
 // requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
-func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (nextRequest *scenarios.Request, err error) {
+func (a *turnContinuationDecider) requestAfterReplyWithoutCalls(ctx context.Context) (nextRequest *scenarios.Request, err error) {
 	text, err := a.continueIncompleteReply(ctx)
 	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (n
 }
 
 // continueForMissingOutputOrStopHook continues the turn if structured output is missing or a Stop hook blocked the end.
-func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Context) (nextPrompt string, isContinued bool, err error) {
+func (a *turnContinuationDecider) continueForMissingOutputOrStopHook(ctx context.Context) (nextPrompt string, isContinued bool, err error) {
 	if nextPrompt, isContinued = a.structured.remindOnceOfMissingOutput(); isContinued {
 		a.out.emitInjectedText(nextPrompt, true)
 		return nextPrompt, true, nil
@@ -78,7 +78,7 @@ func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Contex
 
 // runHooksAfterStructuredOutput runs the Stop hooks at the end of a turn that has structured output. They cannot continue the
 // turn, and the transcript says nothing about them.
-func (a *turnContinuation) runHooksAfterStructuredOutput(ctx context.Context) error {
+func (a *turnContinuationDecider) runHooksAfterStructuredOutput(ctx context.Context) error {
 	a.exchange.lastReply.text = "" // the structured output is not a message
 	out, err := a.callStopHooks(ctx)
 	a.out.assignIDsAndEmitAll(out.Notices)
@@ -90,7 +90,7 @@ func (a *turnContinuation) runHooksAfterStructuredOutput(ctx context.Context) er
 // asks the model to continue; otherwise it returns "". Such a prompt follows a reply that reached the token limit or the
 // end of the context window. It also follows the first refusal and, without a schema, the first empty reply of a turn.
 // After an empty reply, the next step of the scripted response answers. A returned error ends the turn.
-func (a *turnContinuation) continueIncompleteReply(ctx context.Context) (prompt string, turnEnd error) {
+func (a *turnContinuationDecider) continueIncompleteReply(ctx context.Context) (prompt string, turnEnd error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
@@ -122,13 +122,13 @@ func (a *turnContinuation) continueIncompleteReply(ctx context.Context) (prompt 
 	return "", nil
 }
 
-func (a *turnContinuation) messageAskingToContinueReply(prompt string) *protocol.User {
+func (a *turnContinuationDecider) messageAskingToContinueReply(prompt string) *protocol.User {
 	ev := a.out.injectedMessage(prompt, true)
 	ev.Companion = true
 	return ev
 }
 
-func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFailure {
+func (a *turnContinuationDecider) outputOrContextLimitFailure(stopReason string) apiFailure {
 	api := apiFailure{APIError: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.DisplayText = "API Error: The model has reached its context window limit."
 	if stopReason == "max_tokens" {
@@ -140,7 +140,7 @@ func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFai
 	return api
 }
 
-func (a *turnContinuation) endRefusedTurn(ctx context.Context) error {
+func (a *turnContinuationDecider) endRefusedTurn(ctx context.Context) error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.resolvedModelName()}, protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil}, protocol.Field{Key: "api_refusal_explanation", Value: nil},
@@ -155,19 +155,19 @@ func (a *turnContinuation) endRefusedTurn(ctx context.Context) error {
 	})
 }
 
-func (a *turnContinuation) sessionModelDisplayName() string {
+func (a *turnContinuationDecider) sessionModelDisplayName() string {
 	return claudecode.ModelDisplayName(a.sim.resolvedModelName())
 }
 
-func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
+func (a *turnContinuationDecider) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
 	a.out.assignIDsAndEmitAll(stopHookOutcome.AttachmentEvents())
 	if stopHookOutcome.StopHooks != nil {
 		a.out.emitAsIs(stopHookOutcome.StopHooks)
 	}
 }
 
-func (a *turnContinuation) callStopHooks(ctx context.Context) (hook.Outcome, error) {
-	return a.hooks.runHooksEmittingFramesOnly(ctx, protocol.StopHook{
+func (a *turnContinuationDecider) callStopHooks(ctx context.Context) (hook.Outcome, error) {
+	return a.hooks.runHooksAddingContextToPrompt(ctx, protocol.StopHookInput{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
 		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
 	})
@@ -175,7 +175,7 @@ func (a *turnContinuation) callStopHooks(ctx context.Context) (hook.Outcome, err
 
 // runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, isContinued is true, and the
 // caller sends feedback to the model. The number of such continuations is limited.
-func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, isContinued bool, err error) {
+func (a *turnContinuationDecider) runStopHooks(ctx context.Context) (feedback string, isContinued bool, err error) {
 	out, err := a.callStopHooks(ctx)
 	if err != nil {
 		return "", false, err
@@ -220,7 +220,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, i
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-func (a *turnContinuation) emitStopHookLimitReached() {
+func (a *turnContinuationDecider) emitStopHookLimitReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)

@@ -157,7 +157,7 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 			return r.err
 		}
 		call := m.calls[last]
-		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitPreResultEventsAndAddContext(r) }, func() { m.round.recordDenialAndEmitResult(call, r) })
+		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitPreResultEventsAndAddContext(r) }, func() { m.round.emitResultAndCountIfDenied(call, r) })
 		if e.Point < StreamPointOneEventAfterBlockStop {
 			m.runAllFuncsQueuedForStreamEvents()
 		}
@@ -212,15 +212,15 @@ type runningCallEvent struct {
 
 type runningCallEventsKey struct{}
 
-// CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the call.
+// CanShowRunningCallEvents reports whether [ShowRunningCallEventAndWait] can show the events of a call. callCtx is the context of the call.
 func CanShowRunningCallEvents(callCtx context.Context) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	return events != nil
 }
 
-// ShowRunningCallEvent shows an event of a call that is still running, and returns when the event has been shown. callCtx is the
+// ShowRunningCallEventAndWait shows an event of a call that is still running, and returns when the event has been shown. callCtx is the
 // context of the call. The result is false if the event can only be shown together with the call's result.
-func ShowRunningCallEvent(callCtx context.Context, ev protocol.Event) bool {
+func ShowRunningCallEventAndWait(callCtx context.Context, ev protocol.Event) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	if events == nil {
 		return false

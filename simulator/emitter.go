@@ -40,27 +40,27 @@ type failureSummary struct {
 	errorType string // api_error_type; empty if there was no response
 	apiError  string // value of api_error, the cause of some failures; empty means none
 	code      string // api_error_code; empty means none
-	hookInput protocol.StopFailureHook
+	hookInput protocol.StopFailureHookInput
 }
 
-// emitter records the events of a turn in the transcript and passes them to the consumer. Only the emitter calls yield.
+// recordingEmitter records the events of a turn in the transcript and passes them to the consumer. Only the emitter calls yield.
 // After the consumer has stopped, emit neither records nor yields anything, so emitting cannot fail. Code that waits or
 // starts work calls [emitter.errorIfConsumerStopped] first.
-type emitter struct {
+type recordingEmitter struct {
 	sim             *Simulator
 	yield           func(protocol.Event, error) bool
 	consumerStopped bool
 	userEventCount  int // user events of the main conversation so far
 }
 
-func (o *emitter) errorIfConsumerStopped() error {
+func (o *recordingEmitter) errorIfConsumerStopped() error {
 	if o.consumerStopped {
 		return errConsumerStopped
 	}
 	return nil
 }
 
-func (o *emitter) emitAsIs(ev protocol.Event) {
+func (o *recordingEmitter) emitAsIs(ev protocol.Event) {
 	if o.consumerStopped {
 		return
 	}
@@ -80,40 +80,40 @@ func (o *emitter) emitAsIs(ev protocol.Event) {
 	o.consumerStopped = o.consumerStopped || !o.yield(ev, nil)
 }
 
-func (o *emitter) yieldErrorToConsumer(err error) {
+func (o *recordingEmitter) yieldErrorToConsumer(err error) {
 	if !o.consumerStopped {
 		o.consumerStopped = true
 		o.yield(nil, err)
 	}
 }
 
-func (o *emitter) assignIDsAndEmitAll(events []protocol.Event) {
+func (o *recordingEmitter) assignIDsAndEmitAll(events []protocol.Event) {
 	for _, ev := range events {
 		o.emitAsIs(o.assignIDs(ev))
 	}
 }
 
-func (o *emitter) emitTranscriptNotSavedWarning(err error) {
+func (o *recordingEmitter) emitTranscriptNotSavedWarning(err error) {
 	o.emitAsIs(&protocol.StderrWarning{Text: "the session is not saved: " + err.Error()})
 }
 
-func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {
+func (o *recordingEmitter) emitSystem(subtype string, fields ...protocol.Field) {
 	o.emitAsIs(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
-func (o *emitter) emitInformational(content, level string) {
+func (o *recordingEmitter) emitInformational(content, level string) {
 	o.emitSystem("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
-func (o *emitter) emitTitleChange(title string) {
+func (o *recordingEmitter) emitTitleChange(title string) {
 	o.emitSystem("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
-func (o *emitter) emitInjectedText(text string, synthetic bool) {
+func (o *recordingEmitter) emitInjectedText(text string, synthetic bool) {
 	o.emitAsIs(o.injectedMessage(text, synthetic))
 }
 
-func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
+func (o *recordingEmitter) injectedMessage(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
 	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
@@ -122,7 +122,7 @@ func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
 }
 
 // assignIDs sets the session id, uuid and timestamp of an event from another package.
-func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
+func (o *recordingEmitter) assignIDs(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
 	case *protocol.System:
 		if ev.UUID == "" {
@@ -144,7 +144,7 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 			o.assignIDs(hooked.Notice)
 			ev.UUID = hooked.Notice.UUID
 		}
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		o.assignIDs(ev.Event)
 	}
 	return ev
@@ -152,11 +152,11 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-func (o *emitter) currentTimestamp() string {
+func (o *recordingEmitter) currentTimestamp() string {
 	return o.sim.options.Clock.Now().UTC().Format(timestampFormat)
 }
 
 // newAPIStyleID creates an id in the format of the API: msg_01…, toolu_01…, req_01….
-func (o *emitter) newAPIStyleID(prefix string) string {
+func (o *recordingEmitter) newAPIStyleID(prefix string) string {
 	return prefix + "_01" + strings.ReplaceAll(o.sim.options.Clock.NewID(), "-", "")[:22]
 }

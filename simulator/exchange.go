@@ -127,7 +127,7 @@ func (x *modelClient) emitEventsAndWaitBeforeReply(ctx context.Context, req scen
 	if err := x.emitRuleMatchOrEndTurn(req, reply); err != nil {
 		return err
 	}
-	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.totalReplyDelay(req, reply)); err != nil {
+	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.delayBeforeReply(req, reply)); err != nil {
 		return err
 	}
 	for _, f := range reply.Frames {
@@ -168,7 +168,7 @@ func (x *modelClient) emitScriptedFrame(f scenarios.Frame) error {
 
 // emitRequestIfProcessEnds announces the next request if a signal ends the process. No reply follows.
 func (x *modelClient) emitRequestIfProcessEnds(ctx context.Context) {
-	if executor.EndsProcess(ctx) {
+	if executor.IsProcessEnding(ctx) {
 		x.emitRequestStatusAndReplayPrompt()
 	}
 }
@@ -198,7 +198,7 @@ func (x *modelClient) emitRuleMatchOrEndTurn(req scenarios.Request, reply scenar
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
-func (x *modelClient) totalReplyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
+func (x *modelClient) delayBeforeReply(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
@@ -230,7 +230,7 @@ func (x *modelClient) streamReply(ctx context.Context, req scenarios.Request, re
 			blocks[i] = scenarios.WithSignature(b)
 		}
 	}
-	m := x.newCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil, false}, reply.Stream)
+	m := x.setNewCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil, false}, reply.Stream)
 	m.index, m.isUnstreamed = index, x.nextReplyIsUnstreamed
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.summary.ContinuesPrevious, m.summary.HasMore = x.lastReply.isContinuation, reply.HasMore
@@ -263,7 +263,7 @@ type rateLimitInfo struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-func (x *modelClient) newCurrentMessage(usage replyUsage, stream *scenarios.Stream) *streamedMessage {
+func (x *modelClient) setNewCurrentMessage(usage replyUsage, stream *scenarios.Stream) *streamedMessage {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.modelForRequestInMode()
 	x.currentMessage = &streamedMessage{
@@ -463,7 +463,7 @@ func (x *modelClient) emitFailureAndEndTurn(ctx context.Context, api apiFailure)
 	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
 	x.out.emitAsIs(ev)
 	x.lastReply.text, x.lastReply.displayedText = api.DisplayText, nil
-	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
+	input := protocol.StopFailureHookInput{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
 		apiFailure: &failureSummary{api.Status, api.ReportedAPIErrorType(), api.APIError, api.Code, input},
@@ -474,7 +474,7 @@ func (x *modelClient) streamTextBeforeFailure(ctx context.Context, failure *scen
 	if failure.PartialText == "" {
 		return nil
 	}
-	m := x.newCurrentMessage(x.estimateUsageOfPartialReply(failure), nil)
+	m := x.setNewCurrentMessage(x.estimateUsageOfPartialReply(failure), nil)
 	if err := m.waitAndEmitMessageStart(ctx); err != nil {
 		return err
 	}

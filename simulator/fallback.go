@@ -49,7 +49,7 @@ func (x *modelClient) compactIfRequestWasTooLong(ctx context.Context, api apiFai
 	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
 		prompt = scenarios.Tokens(len(x.prompts.prompt.Content.Plain()))
 	}
-	if done, err = (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge, prompt); err == nil && done {
+	if done, err = (&compaction{x.turnContext}).runAutoCompaction(ctx, !tooLarge, prompt); err == nil && done {
 		x.emitRequestStatusAndReplayPrompt()
 	}
 	return done, err

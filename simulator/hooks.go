@@ -19,13 +19,13 @@ const sessionSourceCompact = "compact"
 // turnHooks runs the hooks of a turn, except those around tool calls; package layer runs these.
 type turnHooks struct {
 	sim                *Simulator
-	out                *emitter
+	out                *recordingEmitter
 	prompts            *turnPrompts
 	temporarySessionID string // session id shown while a session is looked up; empty means the session's own id
 	displayTurnID      string // turn id in the input of MessageDisplay hooks; empty until the first of them runs
 }
 
-// hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionStart
+// hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionOrigin
 // has no prompt id and no permission mode. Only events that follow a request to the model have an effort.
 func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
@@ -33,7 +33,7 @@ func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 	if subject == sessionSourceCompact {
 		event = "PreCompact"
 	}
-	if loaded, is := in.(protocol.InstructionsLoadedHook); is && loaded.TriggerFilePath != "" {
+	if loaded, is := in.(protocol.InstructionsLoadedHookInput); is && loaded.TriggerFilePath != "" {
 		return p.addTurnFields(base)
 	}
 	switch event {
@@ -45,19 +45,19 @@ func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 	case "StopFailure":
 		return p.addTurnFields(base)
 	case "Stop", "PostToolBatch": // all other events occur before the first request
-		base.Effort = p.sim.options.State.Snapshot().HookEffort()
+		base.Effort = p.sim.options.State.SessionStateSnapshot().HookEffort()
 	}
 	base.PromptID, base.PermissionMode = p.prompts.promptID, p.sim.options.Location.Mode()
 	if agent := p.sim.options.Agent; agent != nil {
-		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.SessionStateSnapshot().PromptID
 	}
 	return base
 }
 
 func (p *turnHooks) addTurnFields(base protocol.HookBase) protocol.HookBase {
-	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
+	base.Effort, base.PromptID = p.sim.options.State.SessionStateSnapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
-		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.SessionStateSnapshot().PromptID
 	}
 	return base
 }
@@ -108,7 +108,7 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 }
 
 // addAsyncHookAnswers passes the answers of hooks that have ended in the background to the transcript and the model, except
-// texts of SessionStart hooks that a resumed conversation contains.
+// texts of SessionOrigin hooks that a resumed conversation contains.
 func (p *turnHooks) addAsyncHookAnswers() {
 	if p.sim.options.Hooks == nil || p.sim.options.Agent != nil {
 		return
@@ -123,16 +123,16 @@ func (p *turnHooks) addAsyncHookAnswers() {
 }
 
 func (p *turnHooks) runHooksEmittingFramesAndAttachments(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	out, err := p.runHooksEmittingFramesOnly(ctx, in)
+	out, err := p.runHooksAddingContextToPrompt(ctx, in)
 	if err == nil {
 		p.out.assignIDsAndEmitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
 
-// runHooksEmittingFramesOnly runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
+// runHooksAddingContextToPrompt runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
 // frames if the session shows them. It emits no notices, and nothing for the transcript.
-func (p *turnHooks) runHooksEmittingFramesOnly(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *turnHooks) runHooksAddingContextToPrompt(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.errorIfConsumerStopped(); err != nil {
 		return hook.Outcome{}, err
 	}
@@ -164,7 +164,7 @@ func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (di
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
-	out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
+	out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.MessageDisplayHookInput{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
 	return out.Specific.DisplayContent, err
 }
 
@@ -185,7 +185,7 @@ func (p *turnHooks) runStartHooksAndAcceptLocalCommand(ctx context.Context, outc
 func (p *turnHooks) emitQueuedPromptAndRunStartHooks(ctx context.Context) error {
 	p.prompts.emitPromptQueuedAndNormalize()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
-	p.sim.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
+	p.sim.options.State.updateSnapshot(func(n *SessionStateSnapshot) { n.PromptID = p.prompts.promptID })
 	return p.runStartHooksIfNotStarted(ctx)
 }
 
@@ -202,13 +202,13 @@ func (p *turnHooks) sessionStartSource() string {
 	}
 }
 
-// RunSessionStartHooksEarly runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
+// RunSessionStartHooksEarly runs the SessionOrigin hooks before the first turn and returns their frames. The first turn uses their
 // outcome. If there are Setup hooks, which run first, RunSessionStartHooksEarly does nothing.
 func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Event {
 	if s.history.sessionStarted || s.history.earlySessionStartOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
 		return nil
 	}
-	p := &turnHooks{sim: s, out: &emitter{sim: s}, temporarySessionID: s.options.State.SessionID()}
+	p := &turnHooks{sim: s, out: &recordingEmitter{sim: s}, temporarySessionID: s.options.State.SessionID()}
 	if s.main.Start.Continue {
 		p.temporarySessionID = s.options.Clock.NewID()
 	}
@@ -219,11 +219,11 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 	return frames
 }
 
-// RunInitialHooks runs the Setup and SessionStart hooks of a session without turns. Nothing shows their outcome.
+// RunInitialHooks runs the Setup and SessionOrigin hooks of a session without turns. Nothing shows their outcome.
 func RunInitialHooks(ctx context.Context, s *Simulator) {
-	p := &turnHooks{sim: s, out: &emitter{sim: s}}
+	p := &turnHooks{sim: s, out: &recordingEmitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
-		for _, in := range []protocol.HookInput{protocol.SetupHook{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
+		for _, in := range []protocol.HookInput{protocol.SetupHookInput{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
 			s.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
 		}
 	}
@@ -244,7 +244,7 @@ func (p *turnHooks) runStartHooksIfNotStarted(ctx context.Context) error {
 		p.temporarySessionID = p.sim.options.Clock.NewID()
 	}
 	if p.sim.main.Start.Setup != "" && isFirstConversation {
-		if _, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
+		if _, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.SetupHookInput{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
@@ -287,14 +287,14 @@ func (p *turnHooks) runHooksOfUnreportedInstructions(ctx context.Context) error 
 	return nil
 }
 
-// runSessionStartHooks runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that
+// runSessionStartHooks runs the SessionOrigin hooks. In a resumed or forked session, it adds to the context only texts that
 // the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
 func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.runHooksEmittingFramesAndAttachments(ctx, p.sessionStartHookInput(source))
 	}
 	told := p.prompts.addedContext
-	out, err := p.runHooksEmittingFramesOnly(ctx, p.sessionStartHookInput(source))
+	out, err := p.runHooksAddingContextToPrompt(ctx, p.sessionStartHookInput(source))
 	added := slices.DeleteFunc(slices.Clone(p.prompts.addedContext[len(told):]), func(text string) bool {
 		return slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text))
 	})
@@ -311,8 +311,8 @@ const (
 	cacheWritePriceFactor, longCacheWritePriceFactor = 1.25, 2
 )
 
-func (p *turnHooks) sessionStartHookInput(source string) protocol.SessionStartHook {
-	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
+func (p *turnHooks) sessionStartHookInput(source string) protocol.SessionStartHookInput {
+	in := protocol.SessionStartHookInput{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
 		setPreviousReplyAgeAndCost(heard, &in, p.sim.options.Clock.Now())
 	}
@@ -320,7 +320,7 @@ func (p *turnHooks) sessionStartHookInput(source string) protocol.SessionStartHo
 }
 
 // setPreviousReplyAgeAndCost sets the time since the previous reply and the price of its context (observed with 2.1.329).
-func setPreviousReplyAgeAndCost(previousReply *protocol.ReplyBeforeResume, hookInput *protocol.SessionStartHook, now time.Time) {
+func setPreviousReplyAgeAndCost(previousReply *protocol.LastReplyBeforeResume, hookInput *protocol.SessionStartHookInput, now time.Time) {
 	ago := max(0, now.Sub(previousReply.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
 	if previousReply.LongCache {
@@ -359,7 +359,7 @@ type promptHookResult struct {
 func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
-		out, err = p.runHooksEmittingFramesOnly(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.Snapshot().Title})
+		out, err = p.runHooksAddingContextToPrompt(ctx, protocol.UserPromptSubmitHookInput{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.SessionStateSnapshot().Title})
 	}
 	switch {
 	case err != nil:
@@ -378,7 +378,7 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 		if name, args, _ := strings.Cut(typed, " "); x.Name != "" && name != "/"+x.Name { // the user typed another name
 			typed = strings.TrimSpace("/" + x.Name + " " + args)
 		}
-		expansion, err = p.runHooksEmittingFramesOnly(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
+		expansion, err = p.runHooksAddingContextToPrompt(ctx, protocol.UserPromptExpansionHookInput{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {
 			return s, err
 		}
@@ -395,7 +395,7 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 	}
 	p.out.assignIDsAndEmitAll(expansion.AttachmentEvents())
 	p.out.assignIDsAndEmitAll(out.AttachmentEvents())
-	if title := out.Specific.SessionTitle; title != "" && title != p.sim.options.State.Snapshot().Title {
+	if title := out.Specific.SessionTitle; title != "" && title != p.sim.options.State.SessionStateSnapshot().Title {
 		p.sim.options.State.SetTitle(title)
 		p.out.emitTitleChange(title)
 	}
@@ -458,7 +458,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
+		out, err := p.runHooksEmittingFramesAndAttachments(ctx, protocol.UserPromptSubmitHookInput{Prompt: promptTextForHooks(in.Content)})
 		if err != nil {
 			return err
 		}

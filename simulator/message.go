@@ -203,7 +203,7 @@ func (m *streamedMessage) streamTextAndEmitAssistant(ctx context.Context, i int,
 	case b.Text != "":
 		m.emitAssistant(b, nil)
 	case m.hasSingleBlock: // an empty text is recorded in the transcript, but stdout does not show it
-		m.out.emitAsIs(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
+		m.out.emitAsIs(&protocol.TranscriptOnlyEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 
 // thinkingDisplay returns the value of thinking_display in the events of the message; empty means that they do not have the key.
 func (m *streamedMessage) thinkingDisplay() string {
-	if !m.sim.options.State.Snapshot().Thinking.LetsModelThink(claudecode.FactsOfModel(m.sim.resolvedModelName())) {
+	if !m.sim.options.State.SessionStateSnapshot().Thinking.LetsModelThink(claudecode.FactsOfModel(m.sim.resolvedModelName())) {
 		return ""
 	}
 	return cmp.Or(m.sim.options.Display.Thinking, "updates")
@@ -392,7 +392,7 @@ func (m *streamedMessage) emitEndOfBrokenOffStream() {
 
 func (m *streamedMessage) emitMessageStopWithAbandonedBlocks() {
 	stop := m.newStreamEvent(orderedJSONObject{{"type", "message_stop"}}, "")
-	stop.AbandonedBlocks = &protocol.InterruptedMessageBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEventCount}
+	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEventCount}
 	m.out.emitAsIs(stop)
 }
 

@@ -41,7 +41,7 @@ type Options struct {
 	Model Model
 	Tools Tools
 	// Hooks runs the hooks of the turn; nil means no hooks. A layer of Tools runs the hooks around tool calls.
-	// [Simulator.RunEndHooksAndClose] closes the runner.
+	// [Simulator.RunEndHooksAndCloseHookRunner] closes the runner.
 	Hooks        *hook.Runner
 	Clock        Clock
 	Rand         *rand.Rand       // source of jitter; nil means no jitter
@@ -99,13 +99,13 @@ type InitAndContextProvider interface {
 	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
 	Init(ctx context.Context) protocol.Init
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
-	// precede the output of SessionStart hooks, and the texts in after follow it.
+	// precede the output of SessionOrigin hooks, and the texts in after follow it.
 	FirstPromptContext(prompt string) (before, after []string)
 }
 
 // MainOptions configures parts that only the main conversation has. Context is required; other interfaces may be nil.
 type MainOptions struct {
-	Start      SessionStart
+	Start      SessionOrigin
 	Context    InitAndContextProvider
 	Transcript Transcript
 	// Tasks is the set of background tasks; nil means an empty set. The caller closes it.
@@ -118,20 +118,20 @@ type MainOptions struct {
 	Deferred *DeferredCall                  // call to answer with [Simulator.DeferredPrompt]; nil if none
 }
 
-// SessionStart specifies how the session began. The zero value is a new session.
-type SessionStart struct {
+// SessionOrigin specifies how the session began. The zero value is a new session.
+type SessionOrigin struct {
 	Resumed                bool
-	Forked                 bool                        // resumed with a new session id
-	Setup                  string                      // trigger of the Setup hooks; empty means none
-	Agent                  string                      // the agent that the session runs as; empty means none
-	Title                  string                      // title of the session at its start; may be empty
-	CustomizationsDisabled bool                        // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
-	PreviousReply          *protocol.ReplyBeforeResume // the last reply of a resumed conversation; nil if there was none
+	Forked                 bool                            // resumed with a new session id
+	Setup                  string                          // trigger of the Setup hooks; empty means none
+	Agent                  string                          // the agent that the session runs as; empty means none
+	Title                  string                          // title of the session at its start; may be empty
+	CustomizationsDisabled bool                            // makes hosts with a screen show that customizations are off (--bare, --safe-mode)
+	PreviousReply          *protocol.LastReplyBeforeResume // the last reply of a resumed conversation; nil if there was none
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue          bool
-	UnansweredPrompts []string                          // last prompts of a resumed conversation that have no reply; the first request contains them
-	HookTexts         []string                          // the texts of SessionStart hooks in the resumed conversation
-	Instructions      []protocol.InstructionsLoadedHook // the instruction files that were read; InstructionsLoaded hooks receive them
+	UnansweredPrompts []string                               // last prompts of a resumed conversation that have no reply; the first request contains them
+	HookTexts         []string                               // the texts of SessionOrigin hooks in the resumed conversation
+	Instructions      []protocol.InstructionsLoadedHookInput // the instruction files that were read; InstructionsLoaded hooks receive them
 }
 
 // Transcript stores the events of a session. Its first error becomes a warning and does not fail the run.
@@ -168,7 +168,7 @@ type Commands interface {
 	// IsPath reports whether text that begins with a slash, and calls no command, is a path.
 	IsPath(text string) bool
 	// Loaded returns the parts of the context that the session has loaded, for /context.
-	Loaded() slash.LoadedContext
+	Loaded() slash.LoadedContextTokens
 	// SetGrantedRules sets additional permission rules. They replace those of the previous call.
 	SetGrantedRules(rules []string)
 }
@@ -188,10 +188,10 @@ func IsConversationCommand(name string) bool {
 
 type emptyCommandSet struct{}
 
-func (emptyCommandSet) Find(string) (Command, bool) { return nil, false }
-func (emptyCommandSet) IsPath(string) bool          { return false }
-func (emptyCommandSet) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
-func (emptyCommandSet) SetGrantedRules([]string)    {}
+func (emptyCommandSet) Find(string) (Command, bool)       { return nil, false }
+func (emptyCommandSet) IsPath(string) bool                { return false }
+func (emptyCommandSet) Loaded() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
+func (emptyCommandSet) SetGrantedRules([]string)          {}
 
 // commandsUnavailableToSubagents is the command set of a sub-agent, which may not run the session's commands.
 type commandsUnavailableToSubagents struct{ emptyCommandSet }
@@ -277,10 +277,10 @@ type ContextSource interface {
 
 // ContextFile is one file that is added to the model's context.
 type ContextFile struct {
-	Hook       *protocol.InstructionsLoadedHook // input of InstructionsLoaded hooks; nil runs none
-	Attachment any                              // attachment for the transcript; nil means none
-	Role, Tool string                           // role and tool, as in [protocol.AttachmentAdded]
-	Text       string                           // text for the model
+	Hook       *protocol.InstructionsLoadedHookInput // input of InstructionsLoaded hooks; nil runs none
+	Attachment any                                   // attachment for the transcript; nil means none
+	Role, Tool string                                // role and tool, as in [protocol.AttachmentAdded]
+	Text       string                                // text for the model
 }
 
 // ToolCallChangesBeforeShown describes how a call is changed before it is shown.

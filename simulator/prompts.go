@@ -37,10 +37,10 @@ var ErrWithdrawn = errors.New("the user has taken the prompt back")
 // turnPrompts contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
 type turnPrompts struct {
 	sim    *Simulator
-	out    *emitter
+	out    *recordingEmitter
 	prompt protocol.UserMessage
 
-	createdByHook       bool // a SessionStart hook created the prompt
+	createdByHook       bool // a SessionOrigin hook created the prompt
 	beginsWithPath      bool // the prompt begins with a slash, but not with a command
 	commandFallback     *protocol.AttachmentAdded
 	promptUUID          string           // uuid of the prompt; empty until the first use
@@ -85,9 +85,9 @@ func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 
 const maxCommandsListedForUnknownCommand = 40
 
-// prepareUnknownCommandFallback prepares the attachment of a prompt that begins with the name of a command that does not exist. Other prompts
+// noteUnknownCommandForModel prepares the attachment of a prompt that begins with the name of a command that does not exist. Other prompts
 // that begin with a slash, such as paths, mention no files, and their context reaches the model with a later prompt.
-func (p *turnPrompts) prepareUnknownCommandFallback(ctx context.Context, name string) {
+func (p *turnPrompts) noteUnknownCommandForModel(ctx context.Context, name string) {
 	_, typed, _ := p.prompt.Content.SplitUserTypedText()
 	_, isBuiltin := claudecode.PrintModeCommandNamed(name)
 	if !strings.HasPrefix(typed, "/") || isBuiltin || p.prompt.Verbatim || p.prompt.Source == promptSourceSystem {

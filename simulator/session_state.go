@@ -17,7 +17,7 @@ type SessionState struct {
 	parent *SessionState
 
 	mu       sync.Mutex
-	snapshot Snapshot
+	snapshot SessionStateSnapshot
 	skills   map[string]loadedSkill // texts of the skills that were loaded, by name
 	asked    atomic.Int64           // nanoseconds of dialogs since the last turn
 	// turnModel is the model until the end of the turn: the one that the typed command sets, or a fallback model. Empty means none.
@@ -27,8 +27,8 @@ type SessionState struct {
 // AddTimeOfDialog adds the time that a dialog of a terminal waited for the user. The duration of the turn does not include it.
 func (l *SessionState) AddTimeOfDialog(d time.Duration) { l.asked.Add(int64(d)) }
 
-// Snapshot is the session state at one moment. Zero fields are unknown.
-type Snapshot struct {
+// SessionStateSnapshot is the session state at one moment. Zero fields are unknown.
+type SessionStateSnapshot struct {
 	SessionID, TranscriptPath string
 	PromptID                  string // id of the running or the last prompt
 	Model                     string // model as given at the start or set later; empty means the default model
@@ -37,8 +37,8 @@ type Snapshot struct {
 	Thinking                  claudecode.Thinking
 }
 
-// Snapshot returns the current values. An agent without an effort of its own has that of the session if it has the same model.
-func (l *SessionState) Snapshot() Snapshot {
+// SessionStateSnapshot returns the current values. An agent without an effort of its own has that of the session if it has the same model.
+func (l *SessionState) SessionStateSnapshot() SessionStateSnapshot {
 	l.mu.Lock()
 	now := l.snapshot
 	now.Model = cmp.Or(l.turnModel, now.Model)
@@ -46,7 +46,7 @@ func (l *SessionState) Snapshot() Snapshot {
 	model := claudecode.ResolveModel(cmp.Or(now.Model, claudecode.DefaultModel))
 	if l.parent != nil {
 		own := now
-		now = l.parent.Snapshot()
+		now = l.parent.SessionStateSnapshot()
 		if claudecode.ResolveModel(now.Model) != model {
 			now.Effort = ""
 		}
@@ -60,21 +60,21 @@ func (l *SessionState) Snapshot() Snapshot {
 
 // ForAgent returns the state of a sub-agent with agentModel. It shares all else with l, but may set its own effort.
 func (l *SessionState) ForAgent(agentModel string) (agentState *SessionState) {
-	return &SessionState{parent: l, snapshot: Snapshot{Model: agentModel}}
+	return &SessionState{parent: l, snapshot: SessionStateSnapshot{Model: agentModel}}
 }
 
 // SessionID returns the id of the conversation. The command /clear changes it.
-func (l *SessionState) SessionID() string { return l.Snapshot().SessionID }
+func (l *SessionState) SessionID() string { return l.SessionStateSnapshot().SessionID }
 
 // BeginConversation sets the id and the transcript path of a new conversation.
 func (l *SessionState) BeginConversation(id, transcriptPath string) {
-	l.updateSnapshot(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcriptPath, nil })
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcriptPath, nil })
 }
 
 // RecordSkill records the text of a loaded skill. It returns the previous text, or "" if the skill was not loaded, and reports whether the
 // skill was last loaded before a compaction.
 func (l *SessionState) RecordSkill(name, text string) (previous string, wasCompacted bool) {
-	l.updateSnapshot(func(*Snapshot) {
+	l.updateSnapshot(func(*SessionStateSnapshot) {
 		if l.skills == nil {
 			l.skills = map[string]loadedSkill{}
 		}
@@ -92,7 +92,7 @@ type loadedSkill struct {
 // MarkSkillsAsCompacted is called after a compaction. It returns the texts of the loaded skills by name.
 func (l *SessionState) MarkSkillsAsCompacted() map[string]string {
 	texts := map[string]string{}
-	l.updateSnapshot(func(*Snapshot) {
+	l.updateSnapshot(func(*SessionStateSnapshot) {
 		for name, skill := range l.skills {
 			l.skills[name], texts[name] = loadedSkill{skill.text, true}, skill.text
 		}
@@ -102,7 +102,7 @@ func (l *SessionState) MarkSkillsAsCompacted() map[string]string {
 
 // Model returns the model of the next request, as given at the start or set later, or else the default model.
 func (l *SessionState) Model() string {
-	if name := l.Snapshot().Model; name != "" {
+	if name := l.SessionStateSnapshot().Model; name != "" {
 		return name
 	}
 	return claudecode.DefaultModel
@@ -110,12 +110,12 @@ func (l *SessionState) Model() string {
 
 // SetModel sets the model of the following requests; empty means the default model.
 func (l *SessionState) SetModel(name string) {
-	l.updateSnapshot(func(n *Snapshot) { n.Model, l.turnModel = name, "" })
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.Model, l.turnModel = name, "" })
 }
 
 // SetTurnModel sets the model of the following requests of this turn or, between turns, of the next turn; empty means that of the session.
 func (l *SessionState) SetTurnModel(name string) {
-	l.updateSnapshot(func(*Snapshot) { l.turnModel = name })
+	l.updateSnapshot(func(*SessionStateSnapshot) { l.turnModel = name })
 }
 
 // SessionModel returns the full name of the session's model. The session's tools depend on it even if a turn has another model.
@@ -125,34 +125,34 @@ func (l *SessionState) SessionModel() (fullName string) {
 	return claudecode.ResolveModel(l.snapshot.Model)
 }
 
-// SetEffort sets the effort that hooks and transcripts report; empty means the model's default.
-func (l *SessionState) SetEffort(level string) {
-	l.updateSnapshot(func(n *Snapshot) { n.Effort = level })
+// SetReportedEffort sets the effort that hooks and transcripts report; empty means the model's default.
+func (l *SessionState) SetReportedEffort(level string) {
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.Effort = level })
 }
 
 // SetThinking sets how the models of the following requests may think.
 func (l *SessionState) SetThinking(t claudecode.Thinking) {
-	l.updateSnapshot(func(n *Snapshot) { n.Thinking = t })
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.Thinking = t })
 }
 
 // SetOutputStyle sets the output style.
 func (l *SessionState) SetOutputStyle(name string) {
-	l.updateSnapshot(func(n *Snapshot) { n.OutputStyle = name })
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.OutputStyle = name })
 }
 
 // SetTitle sets the title of the session.
 func (l *SessionState) SetTitle(title string) {
-	l.updateSnapshot(func(n *Snapshot) { n.Title = title })
+	l.updateSnapshot(func(n *SessionStateSnapshot) { n.Title = title })
 }
 
-func (l *SessionState) updateSnapshot(change func(*Snapshot)) {
+func (l *SessionState) updateSnapshot(change func(*SessionStateSnapshot)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.snapshot)
 }
 
 // HookEffort returns the effort for hook inputs; nil if the model has no effort levels.
-func (n Snapshot) HookEffort() *protocol.HookEffort {
+func (n SessionStateSnapshot) HookEffort() *protocol.HookEffort {
 	if n.Effort == "" {
 		return nil
 	}

@@ -14,14 +14,14 @@ func TestLiveOfAgent(t *testing.T) {
 	agent := live.ForAgent("haiku")
 	live.BeginConversation("S", "/t/S.jsonl")
 	live.SetModel("opus")
-	live.SetEffort("low")
+	live.SetReportedEffort("low")
 	live.SetOutputStyle("terse")
 	live.SetTitle("T")
-	want := simulator.Snapshot{SessionID: "S", TranscriptPath: "/t/S.jsonl", Model: "haiku", Effort: "medium", OutputStyle: "terse", Title: "T"}
-	if diff := cmp.Diff(want, agent.Snapshot()); diff != "" {
+	want := simulator.SessionStateSnapshot{SessionID: "S", TranscriptPath: "/t/S.jsonl", Model: "haiku", Effort: "medium", OutputStyle: "terse", Title: "T"}
+	if diff := cmp.Diff(want, agent.SessionStateSnapshot()); diff != "" {
 		t.Errorf("agent (-want +got):\n%s", diff)
 	}
-	if got := live.ForAgent("claude-opus-5-5").Snapshot().Effort; got != "low" {
+	if got := live.ForAgent("claude-opus-5-5").SessionStateSnapshot().Effort; got != "low" {
 		t.Errorf("an agent with the model of the session has effort %s", got)
 	}
 	agent.SetModel("sonnet")

@@ -39,30 +39,30 @@ type conversationState struct {
 	safetyStops              int            // number of refused replies
 	simulatedFailures        map[string]int // number of failures simulated, by rule
 	sessionStarted           bool
-	resumed                  bool                              // the conversation began in an earlier process
-	unreportedInstructions   []protocol.InstructionsLoadedHook // instruction files for which no hooks ran yet
-	nextSessionStartSource   string                            // source of the next SessionStart after /clear; empty at the start of the process
-	earlySessionStartOutcome *hook.Outcome                     // outcome of SessionStart hooks that ran before the first turn; nil means none
-	lastAssistantUUID        string                            // uuid of the model's last message
-	pendingContext           []string                          // text that the next request adds to its prompt
-	instructionTexts         []string                          // instructions loaded after tool calls, as sent to the model
-	retained                 retainedMessages
+	resumed                  bool                                   // the conversation began in an earlier process
+	unreportedInstructions   []protocol.InstructionsLoadedHookInput // instruction files for which no hooks ran yet
+	nextSessionStartSource   string                                 // source of the next SessionOrigin after /clear; empty at the start of the process
+	earlySessionStartOutcome *hook.Outcome                          // outcome of SessionOrigin hooks that ran before the first turn; nil means none
+	lastAssistantUUID        string                                 // uuid of the model's last message
+	pendingContext           []string                               // text that the next request adds to its prompt
+	instructionTexts         []string                               // instructions loaded after tool calls, as sent to the model
+	retained                 messagesKeptByCompaction
 	droppedTokens            int      // tokens removed by compactions
 	transcriptSaveFailed     bool     // writing the transcript has failed
 	rateLimitsShown          bool     // the limits of the subscription were reported
 	unansweredTexts          []string // prompts that were not sent to the model yet; the next request begins with them
-	initialPromptFromHook    string   // prompt from a SessionStart hook, answered before the first prompt
+	initialPromptFromHook    string   // prompt from a SessionOrigin hook, answered before the first prompt
 }
 
-// retainedMessages tracks the uuids of the last messages of a conversation, which a compaction may keep.
-type retainedMessages struct {
+// messagesKeptByCompaction tracks the uuids of the last messages of a conversation, which a compaction may keep.
+type messagesKeptByCompaction struct {
 	repliesSinceCompaction int      // number of replies since the last compaction
 	lastReplyID            string   // id of the last reply
 	lastRound              []string // blocks of the last reply and the results of its calls
 	prompts                []string // prompts after the last reply with tool calls
 }
 
-func (t *retainedMessages) recordEvent(ev protocol.Event) {
+func (t *messagesKeptByCompaction) recordEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		if !ev.LocalCommand && !ev.Blocked && !ev.WrittenByCLI {
@@ -83,7 +83,7 @@ func (t *retainedMessages) recordEvent(ev protocol.Event) {
 	}
 }
 
-func (t *retainedMessages) lastRetainedMessageUUID() string {
+func (t *messagesKeptByCompaction) lastRetainedMessageUUID() string {
 	if all := slices.Concat(t.lastRound, t.prompts); len(all) > 0 {
 		return all[len(all)-1]
 	}
@@ -92,7 +92,7 @@ func (t *retainedMessages) lastRetainedMessageUUID() string {
 
 // applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
 // at least two replies, the last reply with the results of its calls. It forgets all other replies.
-func (t *retainedMessages) applyCompaction() (keptUUIDs []string) {
+func (t *messagesKeptByCompaction) applyCompaction() (keptUUIDs []string) {
 	if t.repliesSinceCompaction < 2 {
 		t.repliesSinceCompaction, t.lastRound = 0, nil
 	} else {
@@ -217,13 +217,13 @@ func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 
 // hookBase returns the hook fields that identify the session. They are read for each hook because /clear changes them.
 func (s *Simulator) hookBase() protocol.HookBase {
-	now := s.options.State.Snapshot()
+	now := s.options.State.SessionStateSnapshot()
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}
 }
 
 func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 	base := s.hookBase()
-	base.PromptID = s.options.State.Snapshot().PromptID
+	base.PromptID = s.options.State.SessionStateSnapshot().PromptID
 	return base
 }
 
@@ -231,14 +231,14 @@ func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 // which takes at least 20 ms and less than 100 ms.
 const asyncHookGrace = 80 * time.Millisecond
 
-// RunEndHooksAndClose runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. The
+// RunEndHooksAndCloseHookRunner runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. The
 // notices report hooks that failed.
-func (s *Simulator) RunEndHooksAndClose(ctx context.Context) (notices []protocol.Event) {
+func (s *Simulator) RunEndHooksAndCloseHookRunner(ctx context.Context) (notices []protocol.Event) {
 	if s.options.Hooks == nil {
 		return nil
 	}
 	if s.history.sessionStarted {
-		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHook{Reason: "other"}}).Notices
+		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()

@@ -202,7 +202,7 @@ func (d *toolCallRunner) executeAndTimeCall(ctx context.Context, i int, c prepar
 	}
 	r.result, r.err = d.executeOrRefuse(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
-	if ctx.Err() != nil && r.err == nil && (r.result.NonExecutionKind != "" || !executor.EndsProcess(ctx)) {
+	if ctx.Err() != nil && r.err == nil && (r.result.NonExecutionKind != "" || !executor.IsProcessEnding(ctx)) {
 		r.err = ctx.Err()
 	}
 	return r
@@ -255,7 +255,7 @@ func (d *toolCallRunner) emitEventsAndResultOfCall(c preparedCall, r executedCal
 	if isAgent := c.toolUse.Name == "Agent" || c.toolUse.Name == "Skill"; isAgent && d.background.endTurnIfBudgetIsSpent() {
 		return
 	}
-	d.recordDenialAndEmitResult(c, r)
+	d.emitResultAndCountIfDenied(c, r)
 }
 
 func (d *toolCallRunner) emitPreResultEventsAndAddContext(r executedCall) {
@@ -282,7 +282,7 @@ func (d *toolCallRunner) emitDenialIfPending(res *executor.Result) {
 	res.EventsBefore, res.Denied = res.EventsBefore[notices:], nil
 }
 
-func (d *toolCallRunner) recordDenialAndEmitResult(c preparedCall, r executedCall) {
+func (d *toolCallRunner) emitResultAndCountIfDenied(c preparedCall, r executedCall) {
 	res := r.result
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return // a deferred call has no result
@@ -346,7 +346,7 @@ func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, call
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
 	for i, c := range calls {
-		if hasShownResult[i] || executor.EndsProcess(ctx) {
+		if hasShownResult[i] || executor.IsProcessEnding(ctx) {
 			continue
 		}
 		result := executor.ResultOf(executor.InterruptedResult())
@@ -410,9 +410,9 @@ func (d *toolCallRunner) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 // runBatchHooksAndAddContextFiles runs the PostToolBatch hooks, then adds the context files of the successful calls. A hook that
 // blocks ends the turn.
 func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
-	in := protocol.PostToolBatchHook{}
+	in := protocol.PostToolBatchHookInput{}
 	for i, c := range calls {
-		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
+		in.ToolCalls = append(in.ToolCalls, protocol.PostToolBatchCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
 	}
 	out, err := d.hooks.runHooksEmittingFramesAndAttachments(ctx, in)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result. If a SessionStart hook set an
+// Turn runs one prompt and yields its events in order, ending with exactly one result. If a SessionOrigin hook set an
 // initial message, that message's events and result come first. Cancelling ctx interrupts the turn as in the real CLI:
 // it still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair
 // can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of a simulator must not overlap.
@@ -27,7 +27,7 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 			st := newTurnContext(s, *prompt, yield)
 			round := &toolCallRunner{turnContext: st}
 			x := &modelClient{turnContext: st, round: round}
-			t := &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
+			t := &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuationDecider{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 			err := t.run(ctx)
 			s.history.turnCount++
 			if err != nil {
@@ -45,7 +45,7 @@ type turn struct {
 	*turnContext
 	exchange        *modelClient
 	round           *toolCallRunner
-	continuation    *turnContinuation
+	continuation    *turnContinuationDecider
 	commands        *localCommandRunner
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
 }
@@ -55,7 +55,7 @@ func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEventsExceptResult(ctx)
 	t.round.cancelAndAwaitStartedCalls()
 	t.prompts.replayPromptIfPending() // does nothing if the model was asked, because the prompt was replayed then
-	if executor.EndsProcess(ctx) {
+	if executor.IsProcessEnding(ctx) {
 		return context.Cause(ctx)
 	}
 	end, isEnd := errors.AsType[*turnEndError](err)
@@ -110,7 +110,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		}
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	} else if t.sim.main.Context != nil {
-		t.prompts.prepareUnknownCommandFallback(ctx, call.Name)
+		t.prompts.noteUnknownCommandForModel(ctx, call.Name)
 	}
 	if err := t.runHooksAndEmitInitBeforeRequest(ctx, call, command); err != nil {
 		return err
@@ -348,11 +348,11 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 
 // BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled,
 // when no task is running, or when the model must be notified that a task has ended. In the last case,
-// [Simulator.NextNotice] returns the next prompt. The iteration must not overlap a turn.
+// [Simulator.TakeNextNotice] returns the next prompt. The iteration must not overlap a turn.
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
-		o := &emitter{sim: s, yield: yield}
+		o := &recordingEmitter{sim: s, yield: yield}
 		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals, budgetUSD: s.options.Limits.BudgetUSD}}
 		for {
 			if b.emitTaskEventsAndEnforceBudget(task.ConversationPhaseBetweenTurns); o.consumerStopped || tasks.HasPendingNotice() || !tasks.HasRunningBackgroundTask() {
@@ -370,10 +370,10 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 	}
 }
 
-// NextNotice removes and returns the next prompt about a finished background task. It returns false if none is pending, or if
+// TakeNextNotice removes and returns the next prompt about a finished background task. It returns false if none is pending, or if
 // [Simulator.BackgroundEvents] has not yielded all events yet.
-func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
-	n, ok := s.main.Tasks.NextNotice(task.ConversationPhaseBetweenTurns)
+func (s *Simulator) TakeNextNotice() (protocol.UserMessage, bool) {
+	n, ok := s.main.Tasks.TakeNextNotice(task.ConversationPhaseBetweenTurns)
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed, NoQuery: s.main.Tasks.HasPendingNotice()}, ok
 }
 
@@ -400,7 +400,7 @@ func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling ti
 					return
 				}
 			}
-			prompt, ok := s.NextNotice()
+			prompt, ok := s.TakeNextNotice()
 			if !ok {
 				continue
 			}

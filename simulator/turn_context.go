@@ -14,7 +14,7 @@ import (
 
 type turnContext struct {
 	sim        *Simulator
-	out        *emitter
+	out        *recordingEmitter
 	totals     *turnTotals
 	background *backgroundTaskReporter
 	prompts    *turnPrompts
@@ -25,7 +25,7 @@ type turnContext struct {
 
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
 	st := &turnContext{
-		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, maxRounds: s.options.Limits.MaxTurns, display: s.options.Display, started: s.options.Clock.Now()},
+		sim: s, out: &recordingEmitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, maxRounds: s.options.Limits.MaxTurns, display: s.options.Display, started: s.options.Clock.Now()},
 		structured: &structuredOutput{schema: s.main.Schema, maxInvalidOutputs: s.options.Limits.SchemaAttempts},
 	}
 	st.background = &backgroundTaskReporter{sim: s, out: st.out, totals: st.totals}

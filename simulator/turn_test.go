@@ -474,7 +474,7 @@ func TestInterruptPartial(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("after %s (-want +got):\n%s", tt.after, diff)
 			}
-			if diff := cmp.Diff(&protocol.InterruptedMessageBlocks{APIMessageID: last.APIMessageID, FromBlockIndex: tt.from}, last.AbandonedBlocks); diff != "" {
+			if diff := cmp.Diff(&protocol.AbandonedBlocks{APIMessageID: last.APIMessageID, FromBlockIndex: tt.from}, last.AbandonedBlocks); diff != "" {
 				t.Errorf("after %s (-want +got):\n%s", tt.after, diff)
 			}
 		}

@@ -43,7 +43,7 @@ type askUserQuestionOutput struct {
 
 func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	return tool.Tool{
-		Name: "AskUserQuestion", RenameAliases: tool.TrimValuesToSchema("AskUserQuestion"), Run: tool.TypedRun(a, answerFromHostOrScenario),
+		Name: "AskUserQuestion", RenameAliases: tool.NormalizeValuesToSchema("AskUserQuestion"), Run: tool.TypedRun(a, answerFromHostOrScenario),
 		Check: tool.TypedCheck(a, func(_ context.Context, _ scriptedAnswers, in askUserQuestionInput) *protocol.ToolResult {
 			questions, _ := tool.Decode[[]askedQuestion](in.Questions) // they are already validated
 			texts := map[string]bool{}

@@ -43,7 +43,7 @@ func (f toolStates) implementedTools() []tool.Tool {
 	return slices.Concat(
 		bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
 		f.planMode.tools(), []tool.Tool{files.Glob(f.finder), files.Grep(f.finder)}, f.tasks.tools(), []tool.Tool{
-			webFetchTool(), webSearchTool(),
+			webFetchTool(), unsimulatedWebSearchTool(),
 			skillTool(f.skills),
 			{Name: "Agent", Run: startAgent},
 			{Name: "Task", Run: startAgent},

@@ -182,7 +182,7 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	if err := l.create(k); err != nil {
 		return tool.ResultWithoutEvents(tool.Fail("%v", err))
 	}
-	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookChecklistTask: k.taskForHooks()})
+	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHookInput{HookChecklistTask: k.taskForHooks()})
 	created := tool.Output("id", k.ID, "subject", k.Subject, "description", k.Description)
 	r := tool.ResultWithoutEvents(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), tool.Output("task", created)))
 	if feedback != "" {
@@ -302,7 +302,7 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
 		return "", nil
 	}
-	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookChecklistTask: k.taskForHooks()})
+	return l.runTaskHooks(ctx, protocol.TaskCompletedHookInput{HookChecklistTask: k.taskForHooks()})
 }
 
 func (l *checklist) updateTask(in taskUpdateInput) (protocol.ToolResult, error) {

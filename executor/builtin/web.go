@@ -44,7 +44,7 @@ type webSearchInput struct {
 	Blocked []json.RawMessage `json:"blocked_domains"`
 }
 
-func webSearchTool() tool.Tool {
+func unsimulatedWebSearchTool() tool.Tool {
 	return tool.Tool{
 		Name: "WebSearch",
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webSearchInput) *protocol.ToolResult {

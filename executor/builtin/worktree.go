@@ -137,7 +137,7 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 	case in.Path != nil:
 		return []tool.Issue{tool.CustomIssue("Provide at most one of `name` or `path`, not both.")}
 	}
-	if fault := gitworktree.InvalidWorktreeNameMessage(*in.Name); fault != "" {
+	if fault := gitworktree.WorktreeNameProblem(*in.Name); fault != "" {
 		return []tool.Issue{tool.CustomIssue(fault, "name").WithMessageBeforePathInJSON()}
 	}
 	return nil

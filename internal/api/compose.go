@@ -21,7 +21,7 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
-			m.Blocks = append(m.Blocks, f.adaptScriptedCallToRequest(b, len(m.Blocks)))
+			m.Blocks = append(m.Blocks, f.completeCallAndStoreScript(b, len(m.Blocks)))
 		case protocol.ThinkingBlock:
 			m.Blocks = append(m.Blocks, scenarios.WithSignature(b))
 		default:
@@ -43,7 +43,7 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 		m.Usage = *a.usage
 		m.Cache = wire.CacheTokens{Read: a.usage.CacheReadInputTokens, Created5m: a.usage.CacheCreationInputTokens}
 	case f.replayer.scenario.API.Cache:
-		share := f.memory.prompts.ComputeUsage(f.request, now)
+		share := f.memory.prompts.ComputeUsageAndStorePrefixes(f.request, now)
 		m.Usage.InputTokens = estimateTokens(share.Uncached)
 		m.Cache = wire.CacheTokens{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
 	}
@@ -64,9 +64,9 @@ func estimateTokens(bytes int) int {
 	return scenarios.Tokens(bytes)
 }
 
-// adaptScriptedCallToRequest completes a scripted call for this request. It sets the name under which the request offers the
+// completeCallAndStoreScript completes a scripted call for this request. It sets the name under which the request offers the
 // tool and, if they are missing, an id and an empty input. If the call starts a scripted sub-agent, it stores the script.
-func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
+func (f *historyReplay) completeCallAndStoreScript(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
 	scriptedCall.Type = "tool_use"
 	scriptedCall.Name = f.resolveOfferedToolName(scriptedCall.Name)
 	if scriptedCall.ID == "" {

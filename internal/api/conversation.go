@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type conversationTurn struct {
+type replayedRequest struct {
 	request         *history.Request
 	replay          *historyReplay
 	scenarioRequest scenarios.Request
@@ -81,8 +81,8 @@ func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *h
 	})
 }
 
-func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
-	t := &conversationTurn{request: r, replay: x.server.replayer.NewHistoryReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
+func (x *exchange) replayRequest(r *history.Request) (*replayedRequest, error) {
+	t := &replayedRequest{request: r, replay: x.server.replayer.NewHistoryReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	x.recordScenarioErrorFindings(t.replay, err)
@@ -111,7 +111,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 
 // nearMissesIfPromptIsRefused returns why a prompt that no rule matches must not be answered. Nil means that the request can be
 // answered. A text that the client itself added needs no rule.
-func (x *exchange) nearMissesIfPromptIsRefused(t *conversationTurn) []string {
+func (x *exchange) nearMissesIfPromptIsRefused(t *replayedRequest) []string {
 	switch {
 	case !x.refusesUnmatchedPrompts || !t.reply.IsUnmatched || t.reply.Rule.Name != "":
 		return nil
@@ -139,11 +139,11 @@ func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error
 	}
 }
 
-func (x *exchange) newStreamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
+func (x *exchange) newStreamEvents(t *replayedRequest, m *wire.Message) *wire.EventList {
 	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.server.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
 }
 
-func (x *exchange) waitScriptedDelay(t *conversationTurn) error {
+func (x *exchange) waitScriptedDelay(t *replayedRequest) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
 	if ms := x.server.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
 		d += time.Duration(*ms) * time.Millisecond
@@ -191,7 +191,7 @@ func (x *exchange) recordGateInJournal(name, event string) {
 
 // countAndDescribeRequest counts a request. If the request is not a repeated one, it also records what its last
 // message reports: results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
-func (x *exchange) countAndDescribeRequest(t *conversationTurn) {
+func (x *exchange) countAndDescribeRequest(t *replayedRequest) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
@@ -217,7 +217,7 @@ func (x *exchange) countAndDescribeRequest(t *conversationTurn) {
 	}
 }
 
-func (x *exchange) sendScriptedFailure(t *conversationTurn) {
+func (x *exchange) sendScriptedFailure(t *replayedRequest) {
 	fail := t.reply.Failure
 	x.setCommonResponseHeaders(t.id)
 	x.journalLine.Error = string(fail.Type)
@@ -276,7 +276,7 @@ func (x *exchange) sendFailureWithStatus(fail *scenarios.Failure, id string) {
 	x.sendJSON(e.Status, wire.NewError(e, fail.APIErrorDetailCode(), id))
 }
 
-func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failure) {
+func (x *exchange) sendPartialStream(t *replayedRequest, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
 	if !t.request.Stream {

@@ -17,7 +17,7 @@ import (
 )
 
 // diffHistory compares a scripted answer with the history. It returns "" if they are equal.
-func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
+func (a *scriptedAnswer) diffHistory(g *historyGroupWithKeys, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.ToolUse
 	for _, b := range a.blocks {

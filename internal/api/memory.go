@@ -113,7 +113,7 @@ func (m *requestNamespaceMemory) countAttempt(conversation conversationKey, key 
 // digests, not prompts, and is safe for concurrent use.
 //
 // A prefix is a hit if an earlier request had a cache mark after the same tools, system prompt and blocks, and the
-// entry of that mark has not expired. ComputeUsage looks up the prefix at each mark of a request, and the prefixes at
+// entry of that mark has not expired. ComputeUsageAndStorePrefixes looks up the prefix at each mark of a request, and the prefixes at
 // the maxLookBackBlocks blocks before the mark.
 type promptCache struct {
 	mu             sync.Mutex
@@ -133,8 +133,8 @@ const (
 	maxLookBackBlocks    = 20       // maximum number of blocks before a mark at which the cache is looked up
 )
 
-// ComputeUsage computes the usage of a request and stores its marked prefixes.
-func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsageBytes {
+// ComputeUsageAndStorePrefixes computes the usage of a request and stores its marked prefixes.
+func (m *promptCache) ComputeUsageAndStorePrefixes(r *history.Request, now time.Time) cacheUsageBytes {
 	prefixes := r.PrefixesEndingAtEachBlock()
 	if len(prefixes) == 0 {
 		return cacheUsageBytes{}
@@ -216,11 +216,11 @@ func (a *scriptedAnswer) hasOnlyEmptyTexts() bool {
 // pendingGate is a gate at which a part of an answer waits. The scenario names it in the key `gate` or `after` of that part.
 type pendingGate struct {
 	Gate, After string // exactly one of the two is set
-	Rule        scenarios.RuleRef
+	Rule        scenarios.RuleLocation
 }
 
 type missingTemplateValue struct {
-	Rule scenarios.RuleRef
+	Rule scenarios.RuleLocation
 	Path string
 }
 

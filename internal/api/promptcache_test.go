@@ -98,7 +98,7 @@ func TestAsk(t *testing.T) {
 			m, now := newPromptCache(100), time.Unix(0, 0)
 			for i, s := range steps {
 				now = now.Add(s.after)
-				if diff := cmp.Diff(s.want, m.ComputeUsage(cacheRequest(t, s.body), now)); diff != "" {
+				if diff := cmp.Diff(s.want, m.ComputeUsageAndStorePrefixes(cacheRequest(t, s.body), now)); diff != "" {
 					t.Errorf("request %d (-want +got):\n%s", i, diff)
 				}
 			}

@@ -35,14 +35,14 @@ type historyReplay struct {
 	findings                    []string
 	unofferedTools              []string // tools that the answer calls and the request does not offer; nil for Claude Code
 	missingValues               []missingTemplateValue
-	groups                      []replayedGroup
+	groups                      []historyGroupWithKeys
 	prefill                     string // text of an assistant message that ends the history
 	attempt                     int    // how often this history was requested, from 1
 	stateBeforeLast, finalState *conversationState
 }
 
-// replayedGroup is a group of the history with the digests of the history up to it.
-type replayedGroup struct {
+// historyGroupWithKeys is a group of the history with the digests of the history up to it.
+type historyGroupWithKeys struct {
 	*history.MessageGroup
 
 	firstKey history.Digest // key of the history up to and including the first step of this group
@@ -50,7 +50,7 @@ type replayedGroup struct {
 }
 
 // summary returns the summary with which a compacted history begins, or "".
-func (g *replayedGroup) summary() string {
+func (g *historyGroupWithKeys) summary() string {
 	if len(g.Steps) > 0 && g.Steps[0].Kind == history.KindSummaryReplacingHistory {
 		return g.Steps[0].Text
 	}
@@ -65,10 +65,10 @@ type historyGroupSplitter struct {
 	includesContext bool // texts that accompany prompts are part of the key
 }
 
-func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Message) []replayedGroup {
+func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Message) []historyGroupWithKeys {
 	var key history.Digest
 	read := s.client.GroupAdjacentMessagesByRole(messages)
-	groups := make([]replayedGroup, len(read))
+	groups := make([]historyGroupWithKeys, len(read))
 	for i := range groups {
 		g := &groups[i]
 		g.MessageGroup = &read[i]
@@ -88,7 +88,7 @@ func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Messag
 // setKeysAndSplitResentPrompt sets the keys of a group and returns the key of the history up to the end of the group. If a
 // prompt has failed, the client sends its blocks again at the beginning of the next prompt. setKeysAndSplitResentPrompt then
 // splits this prompt in two, so that the failed prompt keeps its key.
-func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *replayedGroup, keyBeforeGroup history.Digest) (keyAfterGroup history.Digest) {
+func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *historyGroupWithKeys, keyBeforeGroup history.Digest) (keyAfterGroup history.Digest) {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.countBlocksOfResentFailedPrompt(keyBeforeGroup, in); n > 0 {

@@ -91,7 +91,7 @@ func (f *historyReplay) computeStateAfterGroup(ctx context.Context, stateBefore 
 	return &next, nil
 }
 
-func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *conversationState, g *replayedGroup, step history.Step) error {
+func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *conversationState, g *historyGroupWithKeys, step history.Step) error {
 	req := scenarios.Request{Prompt: step.Text}
 	switch step.Kind {
 	case history.KindSummaryReplacingHistory, history.KindResultsOfEndedTurn: // replaced by a summary, or never sent to the model
@@ -139,11 +139,11 @@ func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *co
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
 	state.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
 	state.answer.addReplyBlocksUsageAndGates(reply)
-	return f.appendRepliesWithoutPrompt(ctx, state, g)
+	return f.appendRepliesUntilNextPrompt(ctx, state, g)
 }
 
 // ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means the engine counts them.
-func (f *historyReplay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
+func (f *historyReplay) ruleCounterFor(g *historyGroupWithKeys, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil
 	}
@@ -156,9 +156,9 @@ func (f *historyReplay) recordMissingValues(reply scenarios.Reply) {
 	}
 }
 
-// appendRepliesWithoutPrompt appends the replies that the CLI would request without a new prompt: those of the next
+// appendRepliesUntilNextPrompt appends the replies that the CLI would request without a new prompt: those of the next
 // steps, and those to prompts that were typed while the model worked. If the answer has calls, it appends nothing.
-func (f *historyReplay) appendRepliesWithoutPrompt(ctx context.Context, st *conversationState, g *replayedGroup) error {
+func (f *historyReplay) appendRepliesUntilNextPrompt(ctx context.Context, st *conversationState, g *historyGroupWithKeys) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -210,7 +210,7 @@ func (f *historyReplay) toScenarioResultsInCallOrder(results []*history.Result, 
 	return out
 }
 
-func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversationState, assistantGroup *replayedGroup) (stateAfter *conversationState, refusalOfDivergence error) {
+func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversationState, assistantGroup *historyGroupWithKeys) (stateAfter *conversationState, refusalOfDivergence error) {
 	a := stateBefore.answer
 	if a == nil {
 		return stateBefore, nil

@@ -82,7 +82,7 @@ func (f *historyReplay) setAttemptAndSaltAfterCut(cutRoot historyRoot) {
 
 // stepsDigest returns the digest of the steps of a group, leaving out a summary that replaces the history. It does not depend on earlier
 // groups.
-func (g *replayedGroup) stepsDigest() history.Digest {
+func (g *historyGroupWithKeys) stepsDigest() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
 		if in := &g.Steps[i]; in.Kind != history.KindSummaryReplacingHistory {
@@ -145,7 +145,7 @@ func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *
 
 func (f *historyReplay) startEngineOfMainOrSubagent() *scenarios.Engine {
 	if f.request.Agent != "" {
-		if e := f.claimSubagentEngine(); e != nil {
+		if e := f.getOrClaimSubagentEngine(); e != nil {
 			f.answerSalt = f.answerSalt.Chain("agent", f.request.Session, f.request.Agent)
 			return e.Fork()
 		}
@@ -153,9 +153,9 @@ func (f *historyReplay) startEngineOfMainOrSubagent() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// claimSubagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known
+// getOrClaimSubagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known
 // script. At the first call, it takes a script that waits for this prompt, so that no other conversation gets it.
-func (f *historyReplay) claimSubagentEngine() *scenarios.Engine {
+func (f *historyReplay) getOrClaimSubagentEngine() *scenarios.Engine {
 	t := f.requestConversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()

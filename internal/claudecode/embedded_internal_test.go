@@ -9,7 +9,7 @@ import (
 
 // Every row of an embedded table has only keys of its type, and the classes and conditions of tools are those of the constants.
 func TestEmbeddedTables(t *testing.T) {
-	for table, rows := range map[string]any{toolTable: new([]Tool), modelTable: new([]ModelFacts), hookEventTable: new([]HookEvent), pickerModelTable: new([]Model), outputStyleTable: new([]OutputStyle)} {
+	for table, rows := range map[string]any{toolTable: new([]Tool), modelTable: new([]ModelFacts), hookEventTable: new([]HookEvent), pickerModelTable: new([]SelectableModel), outputStyleTable: new([]OutputStyle)} {
 		decoder := json.NewDecoder(strings.NewReader(table))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(rows); err != nil {

@@ -144,14 +144,14 @@ func (e Environment) SubscriptionDefaultModel() string {
 }
 
 // Models returns the models that a host can choose from, in the order of the real CLI's picker.
-func (e Environment) Models() []Model {
+func (e Environment) Models() []SelectableModel {
 	list := slices.Clone(pickerModels())
 	if e.Credential != CredentialOAuth {
 		return list
 	}
 	// A subscription prefers Sonnet and lists it before the larger models.
-	sonnet := slices.IndexFunc(list, func(m Model) bool { return m.Value == "sonnet" })
-	opus := slices.IndexFunc(list, func(m Model) bool { return m.Value == "opus" })
+	sonnet := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "sonnet" })
+	opus := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "opus" })
 	first := list[sonnet]
 	first.Value, first.DisplayName = list[0].Value, list[0].DisplayName
 	list[0] = first

@@ -8,8 +8,8 @@ import (
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"
 
-// Model is one entry in the list of models that a host can choose from.
-type Model struct {
+// SelectableModel is one entry in the list of models that a host can choose from.
+type SelectableModel struct {
 	Value                    string   `json:"value"`
 	ResolvedModel            string   `json:"resolvedModel"`
 	DisplayName              string   `json:"displayName"`
@@ -29,7 +29,7 @@ func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh",
 var pickerModelTable string
 
 // pickerModels lists the models in the order of the real CLI's picker.
-var pickerModels = tableFromJSON[Model](pickerModelTable)
+var pickerModels = tableFromJSON[SelectableModel](pickerModelTable)
 
 // Delays before a screen appears, measured with Claude Code 2.1.330 on an idle machine of two cores. Until then, typed
 // text is kept for the first draft, and no key answers a dialog.

@@ -269,9 +269,9 @@ func (a AvailableModels) includes(model string) bool {
 	return hasFamily && !hasOtherModel
 }
 
-// RequestedModelLabel returns the name by which the user requested a model, which the CLI shows next to the resolved name. The
+// RequestedNameUnlessDefault returns the name by which the user requested a model, which the CLI shows next to the resolved name. The
 // result is empty if the user requested the default model.
-func RequestedModelLabel(name string) string {
+func RequestedNameUnlessDefault(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)
 	switch strings.TrimSuffix(lower, "[1m]") {

@@ -79,7 +79,7 @@ func TestRequestedModelLabel(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "", " default": "", "Sonnet": "sonnet", "opus[1m]": "opus[1m]", "claude-opus-4-1": "claude-opus-4-1", "nosuch": "nosuch",
 	} {
-		if got := claudecode.RequestedModelLabel(given); got != want {
+		if got := claudecode.RequestedNameUnlessDefault(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

@@ -3,7 +3,7 @@ package claudecode
 import "testing"
 
 func TestParseRuleText(t *testing.T) {
-	for text, want := range map[string]RuleText{
+	for text, want := range map[string]ParsedRule{
 		"":                 {},
 		"Bash":             {Tool: "Bash"},
 		"Bash)":            {Tool: "Bash)"},

@@ -133,8 +133,8 @@ func IsDocumentationPage(host, path string) bool {
 	})
 }
 
-// RuleText contains the parts of a permission rule: Tool or Tool(content). RuleText{} is an empty rule.
-type RuleText struct {
+// ParsedRule contains the parts of a permission rule: Tool or Tool(content). ParsedRule{} is an empty rule.
+type ParsedRule struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
 	HasContent bool   // there is an opening parenthesis
@@ -143,8 +143,8 @@ type RuleText struct {
 
 // ParseRuleText splits the text of a rule without validating it. If the closing parenthesis is missing, Content
 // is everything after the opening one.
-func ParseRuleText(text string) RuleText {
-	var r RuleText
+func ParseRuleText(text string) ParsedRule {
+	var r ParsedRule
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
 	if r.HasContent {
 		content, closed := strings.CutSuffix(r.Content, ")")

@@ -35,7 +35,7 @@ func Main(earlySignals chan os.Signal) int {
 // Run runs the program. It returns the exit code after all processes and goroutines that it started have stopped,
 // except possibly a blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
-	s = procio.WithShimEnvironment(s)
+	s = procio.WithShimEnvFile(s)
 	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
 		code, err := procio.ExecOrRunRealClaude(ctx, s, fault, argv)
 		return max(code, process.ReportError(s.Stderr, err))

@@ -46,7 +46,7 @@ func commandTable() []commandEntry {
 		{name: "verify", usage: "verify JOURNAL…", help: "Check earlier runs again, from journals written with --capture", run: kongCommand[execcmd.VerifyJournalsCommand]("verify")},
 		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or merge the shards of a run and check them together", run: kongCommand[execcmd.Report]("report")},
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
-		{name: "gates", usage: "gates list|wait|release", help: "List, wait for or release gates (points at which scripted steps wait)", run: kongCommand[execcmd.Gates]("gates")},
+		{name: "gates", usage: "gates list|wait|release", help: "List, wait for or release gates (points at which scripted steps wait)", run: kongCommand[execcmd.GatesCommand]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture and compare screens of the real claude, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command, for you to put first on PATH", run: kongCommand[execcmd.CreateShim]("shim")},
@@ -245,7 +245,7 @@ func describeAuthStatus(s *process.System, plan launch.Plan) (report authReport,
 		Projects: filepath.Join(plan.State, "projects"), Config: plan.State,
 	}
 	for _, p := range [][3]string{{"BEDROCK", "bedrock", "Amazon Bedrock"}, {"VERTEX", "vertex", "Google Vertex AI"}, {"FOUNDRY", "foundry", "Microsoft Foundry"}} {
-		if process.IsEnabled(s.Getenv("CLAUDE_CODE_USE_" + p[0])) {
+		if process.IsSetAndNotFalse(s.Getenv("CLAUDE_CODE_USE_" + p[0])) {
 			return describeThirdPartyLogin(s, r, p[1], p[2])
 		}
 	}

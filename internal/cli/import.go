@@ -44,7 +44,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	place := importer.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
+	place := importer.CurrentEnvironment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
 		return c.printSecretsInInputFiles(s, place)
 	}
@@ -61,7 +61,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, RivalDir: c.Against, ExactPatterns: c.Exact, LinkResults: c.Link, KeepThinking: c.Thinking,
 		KeepFiles: c.Reads, KeepBigResults: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout,
 	}
-	shown := &readProgress{w: s.ProgressTerminalOrNil()}
+	shown := &readProgressLine{w: s.ProgressTerminalOrNil()}
 	o.Progress = shown
 	if c.Check {
 		self, err := s.Executable()
@@ -118,7 +118,7 @@ func (c *importCmd) writeJSONReport(s *process.System, out *importer.Outcome) er
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *importCmd) printSecretsInInputFiles(s *process.System, environment importer.Environment) error {
+func (c *importCmd) printSecretsInInputFiles(s *process.System, environment importer.CurrentEnvironment) error {
 	leaks, err := importer.Audit(c.Files, environment)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)
@@ -132,13 +132,13 @@ func (c *importCmd) printSecretsInInputFiles(s *process.System, environment impo
 	return nil
 }
 
-type readProgress struct {
+type readProgressLine struct {
 	w           io.Writer
 	lastShown   int64 // bytes shown last
 	isLineShown bool  // the progress line is visible
 }
 
-func (p *readProgress) ReportRead(fileBytesRead int64) {
+func (p *readProgressLine) ReportRead(fileBytesRead int64) {
 	const every = 8 << 20
 	if p.w == nil || fileBytesRead >= p.lastShown && fileBytesRead-p.lastShown < every {
 		return

@@ -74,7 +74,7 @@ func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *f
 			_ = console.Close() // the terminal may be closed already
 		}
 		hint := t.ResumeHint()
-		closeSessionAndWriteFrames(context.WithoutCancel(ctx), t.Session(), io.Discard)
+		closeAndWriteStreamJSONFrames(context.WithoutCancel(ctx), t.Session(), io.Discard)
 		if err != nil || t.NextSessionID == "" {
 			return hint, err
 		}

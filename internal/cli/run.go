@@ -37,7 +37,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
+	defer func() { closeAndWriteStreamJSONFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
 	if f.InitOnly {
 		session.RunInitialHooks(ctx, s)
 		return nil
@@ -55,7 +55,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	end := sessionEnd{sys: sys, session: s}
 	events := s.PlayTurnsAndBackgroundWork(turns, prompts)
 	if plan.Output.Format != "stream-json" {
-		events = end.printWarningAboutUncheckedCalls(events)
+		events = end.moveClassifierWarningToStderr(events)
 	}
 	end.err = encoderForFormat(&plan)(sys.Stdout, events)
 	return exitErrorOrScriptedCrash(ctx, turns, end)
@@ -75,7 +75,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), sys.Stdout) }()
+	defer func() { closeAndWriteStreamJSONFrames(context.WithoutCancel(ctx), h.Session(), sys.Stdout) }()
 	return exitErrorOrScriptedCrash(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
 }
 
@@ -90,8 +90,8 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 	return &older
 }
 
-// closeSessionAndWriteFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput.
-func closeSessionAndWriteFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
+// closeAndWriteStreamJSONFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput.
+func closeAndWriteStreamJSONFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
 		_ = output.StreamJSON(frameOutput, s.RemainingFrames()) // the reader may have closed stdout
@@ -119,8 +119,8 @@ type sessionEnd struct {
 	hasUncheckedCalls bool // calls were refused because no classifier could check them, and stdout does not say so
 }
 
-// printWarningAboutUncheckedCalls moves the warning about calls that no classifier can check from the events to stderr.
-func (e *sessionEnd) printWarningAboutUncheckedCalls(events output.Events) output.Events {
+// moveClassifierWarningToStderr moves the warning about calls that no classifier can check from the events to stderr.
+func (e *sessionEnd) moveClassifierWarningToStderr(events output.Events) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
 			if s, ok := ev.(*protocol.System); ok && slices.Contains(s.Fields, protocol.Field{Key: "tag", Value: "auto_mode_no_server_check"}) {
@@ -208,7 +208,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	} else if broken, ok := errors.AsType[*launch.ClaudeJSONError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
 		result.InvalidConfigFile = &protocol.ConfigFileThatPreventedStart{Path: broken.Path, IsGlobal: true}
-	} else if unavailable, ok := errors.AsType[*launch.SandboxError](err); ok {
+	} else if unavailable, ok := errors.AsType[*launch.MissingSandboxError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "sandbox_required_unavailable"
 		result.ModelUsageSince = &map[string]protocol.ModelUsage{}
 		stderrText = unavailable.StderrText()
@@ -298,7 +298,7 @@ func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.F
 			"Configure a WorktreeCreate hook to use --worktree with other VCS systems.", dir)
 	}
 	name := cmp.Or(f.Worktree, gitworktree.RandomName(sys.Now().UnixNano()))
-	if fault := gitworktree.InvalidWorktreeNameMessage(name); fault != "" {
+	if fault := gitworktree.WorktreeNameProblem(name); fault != "" {
 		return nil, process.Verbatimf("Error creating worktree: %s", fault)
 	}
 	former := git.Branch(ctx, dir)

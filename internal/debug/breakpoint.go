@@ -10,31 +10,31 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// StopCondition specifies when a breakpoint stops calls.
-type StopCondition string
+// BreakpointBehavior specifies when a breakpoint stops calls.
+type BreakpointBehavior string
 
 // The behaviours. Before a call runs, only BehaviorStop and BehaviorStopBeforeAndAfterAnyOutcome stop it. After it has run,
 // BehaviorStop stops a successful call, BehaviorStopAfterFailedCall a failed call, and BehaviorStopBeforeAndAfterAnyOutcome every
 // call. BehaviorNeverStop never stops. BehaviorUseHubDefault means the hub's default.
 const (
-	BehaviorStop                         StopCondition = "stop"
-	BehaviorNeverStop                    StopCondition = "go"
-	BehaviorUseHubDefault                StopCondition = "yield"
-	BehaviorStopAfterFailedCall          StopCondition = "exception"
-	BehaviorStopBeforeAndAfterAnyOutcome StopCondition = "stop_exception"
+	BehaviorStop                         BreakpointBehavior = "stop"
+	BehaviorNeverStop                    BreakpointBehavior = "go"
+	BehaviorUseHubDefault                BreakpointBehavior = "yield"
+	BehaviorStopAfterFailedCall          BreakpointBehavior = "exception"
+	BehaviorStopBeforeAndAfterAnyOutcome BreakpointBehavior = "stop_exception"
 )
 
-// stopBehaviorSetting is one of the settings that hold a behaviour. Each setting allows only some behaviours.
-type stopBehaviorSetting int
+// stopSettingKind is one of the settings that hold a behaviour. Each setting allows only some behaviours.
+type stopSettingKind int
 
 const (
-	behaviorSettingHubDefault stopBehaviorSetting = iota
+	behaviorSettingHubDefault stopSettingKind = iota
 	behaviorSettingBeforeCall
 	behaviorSettingAfterCall
 )
 
-func parseStopBehavior(word string, s stopBehaviorSetting) (StopCondition, error) {
-	b := StopCondition(word)
+func parseStopBehavior(word string, s stopSettingKind) (BreakpointBehavior, error) {
+	b := BreakpointBehavior(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
 		b = BehaviorNeverStop
@@ -47,7 +47,7 @@ func parseStopBehavior(word string, s stopBehaviorSetting) (StopCondition, error
 	case "defer", "default", "yield":
 		b = BehaviorUseHubDefault
 	}
-	allowed := [...][]StopCondition{
+	allowed := [...][]BreakpointBehavior{
 		behaviorSettingHubDefault: {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome},
 		behaviorSettingBeforeCall: {BehaviorStop, BehaviorNeverStop, BehaviorUseHubDefault},
 		behaviorSettingAfterCall:  {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome, BehaviorUseHubDefault},
@@ -65,7 +65,7 @@ func parseStopBehavior(word string, s stopBehaviorSetting) (StopCondition, error
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
 	Name           string // a canonical tool name, "server/tool", or a glob that matches either; the user's spelling is kept
-	Before, After  StopCondition
+	Before, After  BreakpointBehavior
 	When           string // condition; empty means always
 	Replacement    string // tool that runs if the call is not stopped; empty means the called tool
 	ConditionError string // the error of the condition's last evaluation; a condition that fails counts as false
@@ -82,7 +82,7 @@ type breakpointSet struct {
 	functions       *functionRegistry
 	breakpoints     []*compiledBreakpoint
 	rules           []*compiledRule // checked before all breakpoints
-	defaultBehavior StopCondition
+	defaultBehavior BreakpointBehavior
 }
 
 // BreakpointSettings lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
@@ -226,17 +226,17 @@ func (p *breakpointSet) Breakpoints() []Breakpoint {
 	return all
 }
 
-// BreakpointsBySetting holds all breakpoints, one map for each kind of setting.
-type BreakpointsBySetting struct {
+// SettingsByBreakpointName holds all breakpoints, one map for each kind of setting.
+type SettingsByBreakpointName struct {
 	Names                            []string
-	Before, After                    map[string]StopCondition
+	Before, After                    map[string]BreakpointBehavior
 	Replacements, Conditions, Errors map[string]string
 }
 
-// BreakpointsBySetting returns the settings of all breakpoints, keyed by name.
-func (p *breakpointSet) BreakpointsBySetting() BreakpointsBySetting {
-	l := BreakpointsBySetting{
-		[]string{}, map[string]StopCondition{}, map[string]StopCondition{}, map[string]string{}, map[string]string{}, map[string]string{},
+// SettingsByBreakpointName returns the settings of all breakpoints, keyed by name.
+func (p *breakpointSet) SettingsByBreakpointName() SettingsByBreakpointName {
+	l := SettingsByBreakpointName{
+		[]string{}, map[string]BreakpointBehavior{}, map[string]BreakpointBehavior{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
 	for _, b := range p.Breakpoints() {
 		l.Names = append(l.Names, b.Name)
@@ -255,14 +255,14 @@ func (p *breakpointSet) BreakpointsBySetting() BreakpointsBySetting {
 }
 
 // DefaultBehavior returns the behaviour that BehaviorUseHubDefault selects; initially BehaviorStop.
-func (p *breakpointSet) DefaultBehavior() StopCondition {
+func (p *breakpointSet) DefaultBehavior() BreakpointBehavior {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.defaultBehavior
 }
 
 // SetDefaultBreakpointBehavior changes the behaviour that BehaviorUseHubDefault selects and returns it.
-func (p *breakpointSet) SetDefaultBreakpointBehavior(word string) (StopCondition, error) {
+func (p *breakpointSet) SetDefaultBreakpointBehavior(word string) (BreakpointBehavior, error) {
 	b, err := parseStopBehavior(word, behaviorSettingHubDefault)
 	if err != nil {
 		return "", err
@@ -319,7 +319,7 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 }
 
 // stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the phase.
-func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopCondition) bool {
+func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault BreakpointBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {
 		own = b.After
@@ -333,10 +333,10 @@ func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, h
 	return own == BehaviorStop || own == BehaviorStopBeforeAndAfterAnyOutcome
 }
 
-// Rule is a breakpoint that stops every matching call in one phase (before or after it runs), even if a named breakpoint lets
+// PauseRule is a breakpoint that stops every matching call in one phase (before or after it runs), even if a named breakpoint lets
 // the call go on. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
 // the order in which they were added.
-type Rule struct {
+type PauseRule struct {
 	Name           string   // name of the breakpoint in the pauses that the rule causes
 	Tools          []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase          Phase
@@ -346,14 +346,14 @@ type Rule struct {
 }
 
 type compiledRule struct {
-	Rule
+	PauseRule
 	globs []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
 	when  *eval.Program    // nil means always
 }
 
 // AddRule adds a rule. Rules cannot be removed.
-func (p *breakpointSet) AddRule(r Rule) error {
-	n := &compiledRule{Rule: r}
+func (p *breakpointSet) AddRule(r PauseRule) error {
+	n := &compiledRule{PauseRule: r}
 	for _, name := range r.Tools {
 		glob, err := parseGlob(name)
 		if err != nil {
@@ -376,13 +376,13 @@ func (p *breakpointSet) AddRule(r Rule) error {
 	return nil
 }
 
-// Rules lists the rules in their current state.
-func (p *breakpointSet) Rules() []Rule {
+// PauseRules lists the rules in their current state.
+func (p *breakpointSet) PauseRules() []PauseRule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]Rule, 0, len(p.rules))
+	all := make([]PauseRule, 0, len(p.rules))
 	for _, r := range p.rules {
-		all = append(all, r.Rule)
+		all = append(all, r.PauseRule)
 	}
 	return all
 }

@@ -20,7 +20,7 @@ type runningCall struct {
 	isNativeInput bool
 
 	data          CallData
-	caller        CallerAdapter
+	caller        DecisionEncoder
 	lease         time.Duration  // 0 means the hub's default
 	vars          map[string]any // variables assigned by evaluations while the call was paused
 	sessions      []string

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallerAdapter encodes decisions for one kind of caller and lists the actions that this kind supports.
-type CallerAdapter interface {
+// DecisionEncoder encodes decisions for one kind of caller and lists the actions that this kind supports.
+type DecisionEncoder interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
 	Actions(Phase) []PauseDecisionAction
 	// Encode returns a decision in the caller's format. An *[Error] refuses the decision; the pause stays open.
@@ -28,7 +28,7 @@ type EvaluationRequest struct {
 	Closed                   <-chan struct{} // closed when the session ends
 }
 
-// claudelessCallerAdapter is the CallerAdapter for one kind of caller that belongs to claudeless.
+// claudelessCallerAdapter is the DecisionEncoder for one kind of caller that belongs to claudeless.
 type claudelessCallerAdapter CallerKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
@@ -94,8 +94,8 @@ type Call struct {
 
 // ForeignCaller describes a caller that is not part of claudeless.
 type ForeignCaller struct {
-	Caller CallerAdapter // must be set; it may also be an Evaluator
-	Values CallArguments // replace the call's Input
+	Caller DecisionEncoder // must be set; it may also be an Evaluator
+	Values CallArguments   // replace the call's Input
 	// Lease is how long a pause stays open while its caller does not poll; 0 means Options.Lease. For a pause before a
 	// call, this time begins only with the first poll.
 	Lease time.Duration
@@ -140,7 +140,7 @@ type Decision struct {
 	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string
 	Encoded                 json.RawMessage // the decision in the caller's format
-	// Request is the request of the front end. It is set only for [CallerAdapter.Encode]; nil means the hub itself decided.
+	// Request is the request of the front end. It is set only for [DecisionEncoder.Encode]; nil means the hub itself decided.
 	Request  *ResumeRequest
 	InputCID string // the id of Input in the store; empty means unknown
 }

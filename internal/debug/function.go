@@ -112,8 +112,8 @@ func (r *functionRegistry) RegisterSignature(name, signature string) error {
 	return r.addOrReplaceLocked(f)
 }
 
-// RegisteredFunctionsSortedByName lists all functions, sorted by name.
-func (r *functionRegistry) RegisteredFunctionsSortedByName() []RegisteredFunction {
+// DebuggedFunctionsSortedByName lists all functions, sorted by name.
+func (r *functionRegistry) DebuggedFunctionsSortedByName() []RegisteredFunction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.functions), func(a, b RegisteredFunction) int { return strings.Compare(a.Name, b.Name) })
@@ -123,7 +123,7 @@ func (r *functionRegistry) RegisteredFunctionsSortedByName() []RegisteredFunctio
 // are known, keyed by function name.
 func (r *functionRegistry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, signatureByName map[string]string, metadataByName map[string]json.RawMessage) {
 	sortedNames, signatureByName, metadataByName = []string{}, map[string]string{}, map[string]json.RawMessage{}
-	for _, f := range r.RegisteredFunctionsSortedByName() {
+	for _, f := range r.DebuggedFunctionsSortedByName() {
 		sortedNames = append(sortedNames, f.Name)
 		if f.Signature != "" {
 			signatureByName[f.Name] = f.Signature

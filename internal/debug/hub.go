@@ -9,7 +9,7 @@
 // A caller asks a [Gate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for callers in the
 // same process, and rest.Client is a gate that sends requests to a hub over HTTP. The decisions of [ScriptedGate] come from a scenario.
 //
-// A [CallerAdapter] lists a caller's actions and encodes decisions for it. This package implements it for claudeless's
+// A [DecisionEncoder] lists a caller's actions and encodes decisions for it. This package implements it for claudeless's
 // own callers. Package compat implements it for older clients, which also have their own [CallArguments] and [Evaluator].
 //
 // # Front ends
@@ -77,15 +77,15 @@ func New(o Options) (*Hub, error) {
 
 // Status holds the current totals.
 type Status struct {
-	Breakpoints   int           `json:"breakpoints"`
-	Paused        int           `json:"paused"`
-	TotalCalls    int           `json:"total_calls"`
-	DroppedCalls  int           `json:"dropped_calls"` // records dropped to free space
-	Functions     int           `json:"functions"`
-	Behavior      StopCondition `json:"behavior"`
-	ActiveCalls   int           `json:"active_calls"`
-	Store         cas.Stats     `json:"store"`
-	EventsDropped int           `json:"events_dropped"` // number of events that current slow observers have missed
+	Breakpoints   int                `json:"breakpoints"`
+	Paused        int                `json:"paused"`
+	TotalCalls    int                `json:"total_calls"`
+	DroppedCalls  int                `json:"dropped_calls"` // records dropped to free space
+	Functions     int                `json:"functions"`
+	Behavior      BreakpointBehavior `json:"behavior"`
+	ActiveCalls   int                `json:"active_calls"`
+	Store         cas.Stats          `json:"store"`
+	EventsDropped int                `json:"events_dropped"` // number of events that current slow observers have missed
 }
 
 // Status returns the current totals.

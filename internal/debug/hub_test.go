@@ -72,7 +72,7 @@ func setBreakpoint(tb testing.TB, h *Hub, c BreakpointSettings) {
 // startCall starts a call of claudeless's own kind of caller.
 func startCall(tb testing.TB, h *Hub, tool, input string) CallStartResponse {
 	tb.Helper()
-	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu"})
+	b, err := h.ReportCallStart(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestBehaviors(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "a"})
 	for _, tt := range []struct {
 		word string
-		want StopCondition
+		want BreakpointBehavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"yield", BehaviorUseHubDefault}, {"continue", BehaviorNeverStop}, {"breakpoints", BehaviorStop}, {"defer", BehaviorUseHubDefault}, {"default", BehaviorUseHubDefault}} { // S16 S17 S18
 		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
@@ -143,7 +143,7 @@ func TestBehaviors(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		word string
-		want StopCondition
+		want BreakpointBehavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"exception", BehaviorStopAfterFailedCall}, {"stop_exception", BehaviorStopBeforeAndAfterAnyOutcome}, {"yield", BehaviorUseHubDefault}, {"both", BehaviorStopBeforeAndAfterAnyOutcome}} { // S21 S22 S23 S24 S25
 		if _, err := h.BreakpointSet.UpdateBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
@@ -166,7 +166,7 @@ func TestBehaviors(t *testing.T) {
 	if got := h.BreakpointSet.DefaultBehavior(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
-	for word, want := range map[string]StopCondition{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
+	for word, want := range map[string]BreakpointBehavior{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
 		if got, err := h.BreakpointSet.SetDefaultBreakpointBehavior(word); err != nil || got != want || h.BreakpointSet.DefaultBehavior() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
@@ -211,7 +211,7 @@ func TestReplacement(t *testing.T) {
 		t.Error(diff)
 	}
 	// A hook cannot run another tool.
-	hook, err := h.Start(t.Context(), Call{Tool: "mcp__t__echo", Client: ClientAgentHook})
+	hook, err := h.ReportCallStart(t.Context(), Call{Tool: "mcp__t__echo", Client: ClientAgentHook})
 	if err != nil || hook.Decision.Action != ActionContinue {
 		t.Errorf("hook: %+v, %v", hook, err)
 	}
@@ -273,7 +273,7 @@ func TestWhatStops(t *testing.T) {
 // failure.
 func TestStops(t *testing.T) {
 	tests := []struct {
-		global, own              StopCondition
+		global, own              BreakpointBehavior
 		before, success, failure bool
 	}{
 		{BehaviorStop, BehaviorUseHubDefault, true, true, false},

@@ -63,7 +63,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 			return errorResultWithText("debugger: " + err.Error()), nil
 		}
 		result, runErr := o.runCallAsDecided(ctx, use, d, next)
-		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
+		result.Breakpoints = append(breakpointDecisionIfStopped(PhaseBefore, d), result.Breakpoints...)
 		out, err := outcomeOf(result, runErr)
 		if err != nil {
 			return result, err
@@ -72,7 +72,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return result, runErr
 		}
-		result.Breakpoints = append(result.Breakpoints, breakpointDecisions(PhaseAfterCall, d)...)
+		result.Breakpoints = append(result.Breakpoints, breakpointDecisionIfStopped(PhaseAfterCall, d)...)
 		if d.Action == ActionContinue {
 			return result, runErr
 		}
@@ -80,8 +80,8 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns the decision about a stopped call, as a list with one element; nil means not stopped.
-func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
+// breakpointDecisionIfStopped returns the decision about a stopped call, as a list with one element; nil means not stopped.
+func breakpointDecisionIfStopped(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	setBreakpoint(t, h, BreakpointSettings{Name: "mcp__t__echo"})
-	begun, err := h.Start(t.Context(), Call{
+	begun, err := h.ReportCallStart(t.Context(), Call{
 		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu",
 		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
 	})
@@ -132,7 +132,7 @@ func TestDeniedByHook(t *testing.T) {
 	}{{ClientAgentHook, "skip", false}, {ClientAgentHook, "raise", false}, {ClientAgentHook, "continue", true}, {ClientClaudelessRun, "skip", true}} {
 		h := newHub(t)
 		setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("stop_exception")})
-		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
+		b, err := h.ReportCallStart(t.Context(), Call{Tool: "Bash", Client: tt.client})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestPauseEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHub(t, tt.o)
 			setBreakpoint(t, h, BreakpointSettings{Name: "Bash"})
-			b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
+			b, err := h.ReportCallStart(t.Context(), Call{Tool: "Bash", Client: tt.client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		}
 		for range sub.C { // until the channel is closed
 		}
-		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientClaudelessRun}); code(err) != CodeHubClosed {
+		if _, err := h.ReportCallStart(t.Context(), Call{Tool: "Bash", Client: ClientClaudelessRun}); code(err) != CodeHubClosed {
 			t.Errorf("a call after Close: %v", err)
 		}
 	})

@@ -147,8 +147,8 @@ func (r *callRecordStore) Calls(tool string, limit *int) (NewestCallRecords, err
 	return out, nil
 }
 
-// HistoryEntry is a finished call that a breakpoint matched.
-type HistoryEntry struct {
+// BreakpointHistoryEntry is a finished call that a breakpoint matched.
+type BreakpointHistoryEntry struct {
 	ID           string  `json:"id"` // id of the call
 	FunctionName string  `json:"function_name"`
 	CallData     Record  `json:"call_data"`
@@ -156,16 +156,16 @@ type HistoryEntry struct {
 }
 
 // BreakpointHistory returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
-func (r *callRecordStore) BreakpointHistory(breakpoint string, limit int) []HistoryEntry {
+func (r *callRecordStore) BreakpointHistory(breakpoint string, limit int) []BreakpointHistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := []HistoryEntry{}
+	out := []BreakpointHistoryEntry{}
 	for _, rec := range slices.Backward(r.newestUpToMaxOldestFirst()) {
 		if limit > 0 && len(out) == limit {
 			break
 		}
 		if slices.Contains(rec.breakpoints, breakpoint) {
-			out = append(out, HistoryEntry{ID: rec.CallID, FunctionName: rec.MethodName, CallData: *rec, CompletedAt: rec.CompletedAt})
+			out = append(out, BreakpointHistoryEntry{ID: rec.CallID, FunctionName: rec.MethodName, CallData: *rec, CompletedAt: rec.CompletedAt})
 		}
 	}
 	return out

@@ -14,13 +14,13 @@ import (
 
 func TestFunctions(t *testing.T) {
 	h := newHub(t)
-	if got := h.RegisteredFunctionsSortedByName(); len(got) != 0 { // S51
+	if got := h.DebuggedFunctionsSortedByName(); len(got) != 0 { // S51
 		t.Errorf("%v", got)
 	}
 	if err := h.Register(t.Context(), tools("mcp__t__echo", "mcp__t__add")); err != nil {
 		t.Fatal(err)
 	}
-	got := h.RegisteredFunctionsSortedByName() // S52
+	got := h.DebuggedFunctionsSortedByName() // S52
 	if len(got) != 2 || got[0].Name != "mcp__t__add" || got[0].Alias != "t/add" || got[0].Signature == "" {
 		t.Fatalf("%+v", got)
 	}

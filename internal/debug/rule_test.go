@@ -21,7 +21,7 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("stop"), After: new("stop")})
-	for _, r := range []Rule{
+	for _, r := range []PauseRule{
 		{Name: "never", Tools: []string{"*"}, Phase: PhaseBefore, MaxPauses: 0},
 		{Name: "broken", Tools: []string{"*"}, Phase: PhaseBefore, When: "input.a.b == 1", MaxPauses: -1},
 		{Name: "once", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.x > 1`, MaxPauses: 1},
@@ -73,7 +73,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	left := map[string]int{}
-	for _, r := range h.BreakpointSet.Rules() {
+	for _, r := range h.BreakpointSet.PauseRules() {
 		left[r.Name] = r.MaxPauses
 		if (r.ConditionError != "") != (r.Name == "broken") {
 			t.Errorf("%s: condition error %q", r.Name, r.ConditionError)
@@ -85,7 +85,7 @@ func TestRules(t *testing.T) {
 	if !h.BreakpointSet.HasRuleWithPauseLimit("Bash") || !h.BreakpointSet.HasRuleWithPauseLimit("Read") { // because of the rule "never"
 		t.Error("which tools count")
 	}
-	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
+	for _, r := range []PauseRule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
 		if err := h.BreakpointSet.AddRule(r); err == nil {
 			t.Errorf("%+v was taken", r)
 		}
@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 // Of many concurrent calls, a rule stops exactly MaxPauses.
 func TestRuleHitsAtOnce(t *testing.T) {
 	h := newHub(t)
-	if err := h.BreakpointSet.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {
+	if err := h.BreakpointSet.AddRule(PauseRule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {
 		t.Fatal(err)
 	}
 	input := json.RawMessage(`{"text":"` + strings.Repeat("x", 100) + `"}`)
@@ -103,7 +103,7 @@ func TestRuleHitsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudelessRun})
+			b, err := h.ReportCallStart(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudelessRun})
 			if err != nil {
 				t.Error(err)
 			}

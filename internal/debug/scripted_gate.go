@@ -52,7 +52,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 		if _, taken := g.scenarioBreakpointByRuleName[name]; taken { // several breakpoints are on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
-		rule := Rule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
+		rule := PauseRule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
 		if b.MaxHits != nil {
 			rule.MaxPauses = *b.MaxHits
 		}
@@ -71,7 +71,7 @@ func (g *ScriptedGate) Close() { g.hub.Close() }
 // FailedConditionWarnings returns one message for each condition that could not be evaluated.
 func (g *ScriptedGate) FailedConditionWarnings() []string {
 	var all []string
-	for _, r := range g.hub.BreakpointSet.Rules() {
+	for _, r := range g.hub.BreakpointSet.PauseRules() {
 		if r.ConditionError != "" {
 			all = append(all, fmt.Sprintf("%s: the condition of the breakpoint could not be evaluated and counts as false: %s", r.Name, r.ConditionError))
 		}
@@ -92,7 +92,7 @@ func (g *ScriptedGate) Register(ctx context.Context, toolsForNameResolution []pr
 
 // BeforeCall pauses a call that is about to run, if a breakpoint matches it, and returns what happens to the call.
 func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
-	begun, err := g.hub.Start(ctx, c)
+	begun, err := g.hub.ReportCallStart(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
 	}

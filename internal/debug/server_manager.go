@@ -73,7 +73,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	m, err := mcp.New(mcp.Options{
 		OptionalSchemas: true,
 		Servers:         o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
-		Batch: mcp.ConnectionLimits{Local: 64, Remote: 64}, // all servers connect at the same time
+		Batch: mcp.ParallelConnectionLimits{Local: 64, Remote: 64}, // all servers connect at the same time
 	})
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ const (
 	StatusFailed               = "failed" // the connection was lost and could not be restored
 )
 
-// ExternalServer describes one server for front ends.
-type ExternalServer struct {
+// ExternalServerStatus describes one server for front ends.
+type ExternalServerStatus struct {
 	Name        string   `json:"-"`
 	Status      string   `json:"status"`
 	Transport   string   `json:"transport"`
@@ -115,16 +115,16 @@ type ExternalServer struct {
 }
 
 // Servers lists the servers in the order of their configuration.
-func (m *ServerManager) Servers() []ExternalServer {
-	all := []ExternalServer{}
+func (m *ServerManager) Servers() []ExternalServerStatus {
+	all := []ExternalServerStatus{}
 	for _, s := range m.refreshStatuses() {
 		all = append(all, m.externalServerOf(s))
 	}
 	return all
 }
 
-func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServer {
-	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.externalStatus(s)}
+func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServerStatus {
+	c := ExternalServerStatus{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.externalStatus(s)}
 	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
 		c.Error = s.Error
@@ -353,7 +353,7 @@ func (m *ServerManager) callTool(ctx context.Context, server, tool string, argum
 		return result, nil
 	}
 	e := NewError(CodeExternalToolCallFailed, err.Error(), "tool", name)
-	timeout, isTimeout := errors.AsType[*mcp.TimeoutError](err)
+	timeout, isTimeout := errors.AsType[*mcp.CallTimeoutError](err)
 	rpc, isRPC := errors.AsType[*mcp.RPCError](err)
 	switch {
 	case isTimeout:

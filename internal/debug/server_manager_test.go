@@ -84,7 +84,7 @@ func errorCode(err error) string {
 }
 
 // waitForStatus waits up to some seconds until a server has the wanted state.
-func waitForStatus(t *testing.T, m *ServerManager, name, status string) ExternalServer {
+func waitForStatus(t *testing.T, m *ServerManager, name, status string) ExternalServerStatus {
 	t.Helper()
 	deadline := time.Now().Add(8 * time.Second)
 	for {

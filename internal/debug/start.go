@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If a breakpoint stops the call, Start opens a pause and returns its id
+// ReportCallStart reports a call that is about to run. If a breakpoint stops the call, Start opens a pause and returns its id
 // without waiting for the decision.
-func (h *Hub) Start(ctx context.Context, c Call) (CallStartResponse, error) {
+func (h *Hub) ReportCallStart(ctx context.Context, c Call) (CallStartResponse, error) {
 	if c.Tool == "" {
 		return CallStartResponse{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
@@ -128,11 +128,11 @@ func (h *Hub) recordOutcomeAndRemoveCall(c CompletionReport, r Outcome) *running
 
 // BeforeCall calls [Hub.Start] and waits for the decision. When ctx ends, the pause is abandoned.
 func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
-	begun, err := h.Start(ctx, c)
+	begun, err := h.ReportCallStart(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
 	}
-	d, err := h.awaitDecision(ctx, begun.PauseID)
+	d, err := h.awaitDecisionOrAbandonPause(ctx, begun.PauseID)
 	return begun.CallID, d, err
 }
 
@@ -142,10 +142,10 @@ func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
-	return h.awaitDecision(ctx, pauseID)
+	return h.awaitDecisionOrAbandonPause(ctx, pauseID)
 }
 
-func (h *Hub) awaitDecision(ctx context.Context, pauseID string) (Decision, error) {
+func (h *Hub) awaitDecisionOrAbandonPause(ctx context.Context, pauseID string) (Decision, error) {
 	d, _, err := h.Wait(ctx, pauseID)
 	d.PauseID = pauseID
 	if ctx.Err() != nil {

@@ -64,7 +64,7 @@ func TestImports(t *testing.T) {
 func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 	t.Helper()
 	var stdout bytes.Buffer
-	o := importer.Options{Out: "kit", Stdout: &stdout, Environment: importer.Environment{Environ: []string{"HOME=/home/jdoe", "USER=jdoe"}}}
+	o := importer.Options{Out: "kit", Stdout: &stdout, Environment: importer.CurrentEnvironment{Environ: []string{"HOME=/home/jdoe", "USER=jdoe"}}}
 	for _, f := range given {
 		if strings.HasSuffix(f.Name, ".jsonl") {
 			o.Files = append(o.Files, f.Name)

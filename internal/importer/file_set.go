@@ -18,9 +18,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// FileSet writes files into a directory, all or none: each is written under a temporary name, searched for secrets, and
+// FileSetWriter writes files into a directory, all or none: each is written under a temporary name, searched for secrets, and
 // moved into place at the end. Existing files are kept unless overwriting is allowed. Only one goroutine may use it.
-type FileSet struct {
+type FileSetWriter struct {
 	temporaryDir string        // temporary location
 	outDir       string        // destination; empty means none
 	createdDir   string        // output directory that NewUncommittedFileSet created
@@ -33,7 +33,7 @@ type FileSet struct {
 	err          error
 }
 
-// FileSetOptions configure a FileSet.
+// FileSetOptions configure a FileSetWriter.
 type FileSetOptions struct {
 	Out   string // output directory; empty means that the files stay in a temporary directory
 	Force bool   // overwrite existing files
@@ -41,8 +41,8 @@ type FileSetOptions struct {
 }
 
 // NewUncommittedFileSet starts a file set. The caller must call Discard at the end.
-func NewUncommittedFileSet(options FileSetOptions) (*FileSet, error) {
-	k := &FileSet{outDir: options.Out, force: options.Force, stamps: map[string]string{}}
+func NewUncommittedFileSet(options FileSetOptions) (*FileSetWriter, error) {
+	k := &FileSetWriter{outDir: options.Out, force: options.Force, stamps: map[string]string{}}
 	if !options.Raw {
 		k.redactor = redact.New(redact.Options{})
 	}
@@ -67,7 +67,7 @@ func NewUncommittedFileSet(options FileSetOptions) (*FileSet, error) {
 }
 
 // Discard removes all uncommitted files. Further calls have no effect.
-func (k *FileSet) Discard() {
+func (k *FileSetWriter) Discard() {
 	if k.temp == nil {
 		_ = os.RemoveAll(k.temporaryDir) // best effort: the directory belongs to the file set
 	}
@@ -78,7 +78,7 @@ func (k *FileSet) Discard() {
 }
 
 // AddFileWithContent writes a complete file. Err reports a failure.
-func (k *FileSet) AddFileWithContent(relativeName string, content []byte) {
+func (k *FileSetWriter) AddFileWithContent(relativeName string, content []byte) {
 	k.stamps[relativeName] = digestOfTrimmedText(string(content))
 	f := k.Create(relativeName)
 	f.Write(content)
@@ -86,16 +86,16 @@ func (k *FileSet) AddFileWithContent(relativeName string, content []byte) {
 }
 
 // Err returns the first write failure.
-func (k *FileSet) Err() error { return k.err }
+func (k *FileSetWriter) Err() error { return k.err }
 
-func (k *FileSet) recordFailure(name string, err error) {
+func (k *FileSetWriter) recordFailure(name string, err error) {
 	if err != nil && k.err == nil {
 		k.err = fmt.Errorf("writing %s: %w", name, err)
 	}
 }
 
 // Create starts a file, which the caller must close. name uses slashes and is relative to the file set.
-func (k *FileSet) Create(name string) *OutputFile {
+func (k *FileSetWriter) Create(name string) *OutputFile {
 	k.names = append(k.names, name)
 	f := &OutputFile{set: k, name: name}
 	path := k.temporaryPath(name)
@@ -107,13 +107,13 @@ func (k *FileSet) Create(name string) *OutputFile {
 	return f
 }
 
-func (k *FileSet) temporaryPath(name string) string {
+func (k *FileSetWriter) temporaryPath(name string) string {
 	return filepath.Join(k.temporaryDir, filepath.FromSlash(name))
 }
 
-// OutputFile is a file that is being written. [FileSet.Err] reports failures.
+// OutputFile is a file that is being written. [FileSetWriter.Err] reports failures.
 type OutputFile struct {
-	set  *FileSet
+	set  *FileSetWriter
 	name string
 	file *os.File // nil means that the file could not be created
 }
@@ -141,13 +141,13 @@ func (f *OutputFile) Close() {
 }
 
 // SecretsFoundSoFar returns the secrets found so far.
-func (k *FileSet) SecretsFoundSoFar() []Leak { return k.leaks }
+func (k *FileSetWriter) SecretsFoundSoFar() []Leak { return k.leaks }
 
 // CopyTo copies the files into a new directory.
-func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.temporaryDir)) }
+func (k *FileSetWriter) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.temporaryDir)) }
 
 // CopyFile copies one of the files to w.
-func (k *FileSet) CopyFile(name string, w io.Writer) error {
+func (k *FileSetWriter) CopyFile(name string, w io.Writer) error {
 	f, err := os.Open(k.temporaryPath(name))
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (k *FileSet) CopyFile(name string, w io.Writer) error {
 }
 
 // CommitWithoutSecretCheck moves the files to their destination. An existing file is an error unless Force is set.
-func (k *FileSet) CommitWithoutSecretCheck() (written []string, err error) {
+func (k *FileSetWriter) CommitWithoutSecretCheck() (written []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -289,7 +289,7 @@ func keepRemainingEditedSections(name string, remaining map[string]*sectionWithB
 // MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. A
 // digest of the original text shows whether a text was edited. In scenarioFileName, each section has its own digest;
 // the digests of all other files are in its section "files". notes lists the kept edits that differ from new content.
-func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
+func (k *FileSetWriter) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -336,7 +336,7 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 }
 
 // FileDigestCommentLines returns the body of the section "files": a comment with the digest of each file so far.
-func (k *FileSet) FileDigestCommentLines() string {
+func (k *FileSetWriter) FileDigestCommentLines() string {
 	var b strings.Builder
 	for _, name := range k.names {
 		if sum, ok := k.stamps[name]; ok {

@@ -26,8 +26,8 @@ const (
 	CWDPlaceholder  = "\uE101"
 )
 
-// Environment describes the environment in which the import runs.
-type Environment struct {
+// CurrentEnvironment describes the environment in which the import runs.
+type CurrentEnvironment struct {
 	Dir     string   // working directory
 	Home    string   // home directory of the user
 	Environ []string // K=V
@@ -77,7 +77,7 @@ var accountHomePattern = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // NewRedactor returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
-func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
+func NewRedactor(place CurrentEnvironment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
 	host, _ := os.Hostname() // an unknown name cannot be redacted
 	p := redact.PersonalData{Hosts: []string{cmp.Or(proc.Getenv(place.Environ, "HOSTNAME"), host)}}
@@ -210,7 +210,7 @@ func (h *Redactor) redactCall(c *session.Call) {
 
 // Audit lists the secrets in files: values known from the environment, and strings that have the form of a secret and
 // cannot be anything else. A file that cannot be read is an error, but the others are still checked.
-func Audit(files []string, p Environment) ([]Leak, error) {
+func Audit(files []string, p CurrentEnvironment) ([]Leak, error) {
 	more, values := readSecretsFromFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []Leak
@@ -223,7 +223,7 @@ func Audit(files []string, p Environment) ([]Leak, error) {
 }
 
 // readSecretsFromFiles reads secrets from files of the project and its user. It ignores unreadable files.
-func readSecretsFromFiles(p Environment, sessions []*session.Session) (namedValues, secretValues []string) {
+func readSecretsFromFiles(p CurrentEnvironment, sessions []*session.Session) (namedValues, secretValues []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
 		if s.CWD != "" && !slices.Contains(dirs, s.CWD) {

@@ -47,7 +47,7 @@ type Options struct {
 
 	Check *ScenarioPlayer // plays the written scenario; nil means not played
 
-	Environment Environment
+	Environment CurrentEnvironment
 	Stdout      io.Writer
 	Progress    session.Progress // receives the progress of reading; nil means none
 }
@@ -129,7 +129,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
+func redactAndWriteScenario(o Options, k *FileSetWriter, sessions []*session.Session, out *Outcome) error {
 	var typed []string
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
@@ -140,7 +140,7 @@ func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, 
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := readPatternTextsOfDir(o.RivalDir)
+	rival, err := readPatternsOfScenariosInDir(o.RivalDir)
 	if err != nil {
 		return err
 	}
@@ -170,9 +170,9 @@ func redactAndWriteScenario(o Options, k *FileSet, sessions []*session.Session, 
 }
 
 // Report writes the outcome as text. Control characters from the session are escaped.
-func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.EscapeControls(o.text())) }
+func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.EscapeControls(o.reportText())) }
 
-func (o *Outcome) text() string {
+func (o *Outcome) reportText() string {
 	w := &strings.Builder{}
 	for _, n := range o.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)

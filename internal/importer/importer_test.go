@@ -108,7 +108,7 @@ func TestPlantedSecrets(t *testing.T) {
 				add("user", []any{toolResult(id, "stored "+s)})
 			}
 		}
-		files := importText(t, dir, session.String(), importer.Environment{Environ: []string{"MY_TOKEN=" + known}})
+		files := importText(t, dir, session.String(), importer.CurrentEnvironment{Environ: []string{"MY_TOKEN=" + known}})
 		for i, s := range plants {
 			for _, form := range []string{s, s[:len(s)/2+2], s[len(s)/2-2:], base64.StdEncoding.EncodeToString([]byte("user:" + s))} {
 				if strings.Contains(files, form) {
@@ -125,7 +125,7 @@ func TestPlantedSecrets(t *testing.T) {
 }
 
 // importText imports a session and returns all imported files as one text.
-func importText(tb testing.TB, dir, session string, place importer.Environment) string {
+func importText(tb testing.TB, dir, session string, place importer.CurrentEnvironment) string {
 	tb.Helper()
 	name := filepath.Join(dir, "in.jsonl")
 	if err := os.WriteFile(name, []byte(session), 0o600); err != nil {
@@ -151,8 +151,8 @@ func importText(tb testing.TB, dir, session string, place importer.Environment) 
 func TestSameBytes(t *testing.T) {
 	session := line(t, 1, "user", "hello to everybody") +
 		line(t, 2, "assistant", []any{textBlock("hi jane@corp.io and joe@corp.io")})
-	a := importText(t, t.TempDir(), session, importer.Environment{})
-	b := importText(t, t.TempDir(), session, importer.Environment{})
+	a := importText(t, t.TempDir(), session, importer.CurrentEnvironment{})
+	b := importText(t, t.TempDir(), session, importer.CurrentEnvironment{})
 	if a != b {
 		t.Errorf("%s\nis not\n%s", a, b)
 	}
@@ -188,7 +188,7 @@ func BenchmarkTranscript(b *testing.B) {
 			}
 		}
 		reading += time.Since(begin)
-		importText(b, dir, text, importer.Environment{})
+		importText(b, dir, text, importer.CurrentEnvironment{})
 	}
 	b.ReportMetric(float64(b.Elapsed()-reading)/float64(reading), "×json")
 }

@@ -163,7 +163,7 @@ func replaceAndConvertRest(replacedPattern *regexp.Regexp, text, replacement str
 	return strings.Join(parts, replacement)
 }
 
-func readPatternTextsOfDir(dir string) ([]string, error) {
+func readPatternsOfScenariosInDir(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}

@@ -297,7 +297,7 @@ func (e *expectedCalls) toml() string {
 		}
 		written[text] = true
 		out.WriteString("\n[[expect]]\n" + text)
-		if n := e.countCallsMatchingExpectedOne(x); n > 1 {
+		if n := e.countExpectedCallsMatching(x); n > 1 {
 			fmt.Fprintf(&out, "times = %d\n", n)
 		}
 	}
@@ -333,7 +333,7 @@ func globCharactersToWildcards(name string) string {
 	}, name)
 }
 
-func (e *expectedCalls) countCallsMatchingExpectedOne(x *expectedCall) int {
+func (e *expectedCalls) countExpectedCallsMatching(x *expectedCall) int {
 	n := 0
 	for i := range e.list {
 		other := &e.list[i]

@@ -31,7 +31,7 @@ type ScenarioPlayer struct {
 }
 
 // CopyFilesToTemporaryPlayDirs copies a file set to a temporary directory; removeDirs removes it.
-func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDirs PlayDirs, removeDirs func(), err error) {
+func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSetWriter) (playDirs PlayDirs, removeDirs func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
 		return playDirs, nil, err
@@ -112,7 +112,7 @@ func (p *ScenarioPlayer) playAndReturnLog(ctx context.Context, playDirs PlayDirs
 
 // sendPromptsCollectingOutput sends each prompt and waits for its result, and at the end for background work.
 func sendPromptsCollectingOutput(programInput io.WriteCloser, programOutput io.Reader, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
-	r := &programOutputCollector{unreadLines: make(chan []byte)}
+	r := &replayOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
 	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF or the next line
@@ -146,12 +146,12 @@ func sendPromptsCollectingOutput(programInput io.WriteCloser, programOutput io.R
 	return r.collectedOutput, err
 }
 
-type programOutputCollector struct {
+type replayOutputCollector struct {
 	unreadLines     chan []byte
 	collectedOutput []byte
 }
 
-func (r *programOutputCollector) sendOutputLinesToChannel(programOutput *bufio.Reader, readingStopped <-chan struct{}) {
+func (r *replayOutputCollector) sendOutputLinesToChannel(programOutput *bufio.Reader, readingStopped <-chan struct{}) {
 	defer close(r.unreadLines)
 	for {
 		line, err := programOutput.ReadBytes('\n')
@@ -167,7 +167,7 @@ func (r *programOutputCollector) sendOutputLinesToChannel(programOutput *bufio.R
 }
 
 // collectLinesUntilResult collects lines up to the next result. It returns false if none came within maxWait (0: no limit).
-func (r *programOutputCollector) collectLinesUntilResult(maxWait time.Duration) (hasResultArrived bool) {
+func (r *replayOutputCollector) collectLinesUntilResult(maxWait time.Duration) (hasResultArrived bool) {
 	var late <-chan time.Time
 	if maxWait > 0 {
 		late = time.After(maxWait)

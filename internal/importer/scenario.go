@@ -18,7 +18,7 @@ import (
 
 type scenarioWriter struct {
 	options          *Options
-	files            *FileSet
+	files            *FileSetWriter
 	file             *OutputFile // the scenario
 	patterns         *patternChooser
 	plans            *callReplayPlanner

@@ -62,7 +62,7 @@ func (c *Case) fillFromTxtarArchive(archiveText []byte) (problems diag.List) {
 	var argv, stdin, steps [10]*archiveFile
 	seen := map[string]bool{}
 	for _, f := range splitArchive(c.File, archiveText) {
-		name, n := splitNumber(f.name)
+		name, n := splitNumberAfterDot(f.name)
 		if key := fmt.Sprintf("%s.%d", name, n); seen[key] {
 			problems = append(problems, f.errorf(0, "duplicate file: the case already has a file of this name"))
 		} else {
@@ -93,8 +93,8 @@ func (c *Case) fillFromTxtarArchive(archiveText []byte) (problems diag.List) {
 	return problems
 }
 
-// splitNumber splits a name such as argv.2 into name and number. The number is 1 if the name has none.
-func splitNumber(name string) (base string, number int) {
+// splitNumberAfterDot splits a name such as argv.2 into name and number. The number is 1 if the name has none.
+func splitNumberAfterDot(name string) (base string, number int) {
 	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
 		return of, int(digit[0] - '0')
 	}

@@ -27,9 +27,9 @@ type HelpEntries struct {
 	Words   map[string][]string // lists the words of each kind, "options" and "commands"
 }
 
-// SetVersionComparison makes r a report about two versions of the real CLI. Such a report lists each path that
+// ConvertToVersionComparison makes r a report about two versions of the real CLI. Such a report lists each path that
 // differs, with the cases. Differences in the options and commands come first.
-func (r *Report) SetVersionComparison(oldHelp, newHelp HelpEntries) {
+func (r *Report) ConvertToVersionComparison(oldHelp, newHelp HelpEntries) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}
 	for _, path := range sortedKeysOf(oldHelp.Words, newHelp.Words) {

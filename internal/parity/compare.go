@@ -201,9 +201,9 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.reuseParentPlaceholder(b[p[1]].value)
+			c.pair.theirs.mapLineIDToParentPlaceholder(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.reuseParentPlaceholder(a[p[0]].value)
+			c.pair.ours.mapLineIDToParentPlaceholder(a[p[0]].value)
 		default:
 			c.pair.numberIDs(a[p[0]].value, b[p[1]].value, "")
 		}
@@ -224,7 +224,7 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 // compareTranscripts compares the session files that have the same name after numbers have replaced ids. Ids that occur only in names are
 // numbered by the age of their files. callOrder is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]map[string]int) {
-	left, right := c.pair.ours.namesOfFilesWithUnnumberedIDs(ours.Transcripts), c.pair.theirs.namesOfFilesWithUnnumberedIDs(theirs.Transcripts)
+	left, right := c.pair.ours.filesWithUnnumberedIDsInNames(ours.Transcripts), c.pair.theirs.filesWithUnnumberedIDsInNames(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
 		c.pair.numberIDs(left[i], right[i], "")
 	}
@@ -241,8 +241,8 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]ma
 	}
 }
 
-// namesOfFilesWithUnnumberedIDs returns the names of files with an id that has no number yet, oldest first.
-func (n *Normaliser) namesOfFilesWithUnnumberedIDs(linesByFileName map[string][]json.RawMessage) []string {
+// filesWithUnnumberedIDsInNames returns the names of files with an id that has no number yet, oldest first.
+func (n *Normaliser) filesWithUnnumberedIDsInNames(linesByFileName map[string][]json.RawMessage) []string {
 	var names []string
 	for name := range linesByFileName {
 		transcript, isMeta := strings.CutSuffix(name, ".meta.json") // it has no times; its transcript numbers the same ids

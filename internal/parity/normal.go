@@ -237,9 +237,9 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// reuseParentPlaceholder is called for a transcript line that only one side has. It replaces the id of this line by the
+// mapLineIDToParentPlaceholder is called for a transcript line that only one side has. It replaces the id of this line by the
 // placeholder for the id of the line before it. The next line then seems to follow that earlier line, as on the other side.
-func (n *Normaliser) reuseParentPlaceholder(transcriptLine any) {
+func (n *Normaliser) mapLineIDToParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)

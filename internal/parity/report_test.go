@@ -56,7 +56,7 @@ func TestReportForms(t *testing.T) {
 			r.Cases = append(r.Cases, v)
 			v.SetStatusFromDifferences()
 		}
-		r.SetVersionComparison(parity.HelpEntries{Version: "1.0.0"}, parity.HelpEntries{Version: "1.1.0"})
+		r.ConvertToVersionComparison(parity.HelpEntries{Version: "1.0.0"}, parity.HelpEntries{Version: "1.1.0"})
 		return r
 	}
 	for i, file := range archive.Files {

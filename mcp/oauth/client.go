@@ -91,8 +91,8 @@ func (c *Client) reloadCredentials() error {
 	return c.options.Store.loadEntry(tokensKey, c.options.Server.credentialsEntryKey(), &c.credentials)
 }
 
-// UnauthorizedResponse is a response that requires authorization.
-type UnauthorizedResponse struct {
+// AuthRequiredResponse is a response that requires authorization.
+type AuthRequiredResponse struct {
 	Status     int    // 401 or 403
 	Challenge  string // WWW-Authenticate; empty means absent
 	UsedHeader string // the Authorization header of the request
@@ -109,7 +109,7 @@ func (e *ScopeError) Error() string {
 // new token in the meantime, Renew uses that token. Otherwise it refreshes the token, or requests one with the client's
 // own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
 // scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
-func (c *Client) Renew(ctx context.Context, r UnauthorizedResponse) (string, error) {
+func (c *Client) Renew(ctx context.Context, r AuthRequiredResponse) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.credentials.accessTokenHeader() != r.UsedHeader { // another request has already renewed it
@@ -183,7 +183,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
 		return nil
 	}
-	f, err := c.newRefreshDiscovery(ctx, ch)
+	f, err := c.discoverForRefresh(ctx, ch)
 	if err != nil {
 		if _, known := errors.AsType[cliError](err); known {
 			return errors.Join(err, c.options.Store.addTokenlessRefusal(c.options.Server.Name, c.options.Clock.Now()))
@@ -215,7 +215,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.sanitizeOAuthError(err))
 }
 
-func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
+func (c *Client) discoverForRefresh(ctx context.Context, ch challenge) (*discovery, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.rebuildDiscovery(ctx, c.credentials.Discovery)
 	}

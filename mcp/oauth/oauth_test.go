@@ -293,16 +293,16 @@ func TestRefresh_N31(t *testing.T) {
 		t.Errorf("%q, requests (-want +got):\n%s", second, diff)
 	}
 	challenge := `Bearer error="invalid_token", resource_metadata="` + b.server.URL + `/.well-known/oauth-protected-resource/mcp"`
-	third, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, Challenge: challenge, UsedHeader: second})
+	third, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, Challenge: challenge, UsedHeader: second})
 	want = []string{"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource/mcp", "POST /token refresh_token"}
 	if diff := cmp.Diff(want, b.server.requests()); diff != "" || err != nil || third == second {
 		t.Errorf("%q, %v, requests (-want +got):\n%s", third, err, diff)
 	}
-	if again, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: second}); again != third || err != nil || len(b.server.requests()) > 0 {
+	if again, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: second}); again != third || err != nil || len(b.server.requests()) > 0 {
 		t.Errorf("a late refusal: %q, %v", again, err)
 	}
 	b.server.refresh = map[string]bool{}
-	if got, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
+	if got, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
 		t.Errorf("after a revocation: %q, %v", got, err)
 	}
 	if got := b.header(b.client()); got != "" {
@@ -341,7 +341,7 @@ func TestStepUp_N33(t *testing.T) {
 	b.server.grant = "read"
 	b.mustLogin()
 	c := b.client()
-	_, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, UsedHeader: b.header(c)})
+	_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, UsedHeader: b.header(c)})
 	if err == nil || err.Error() != `MCP server "s" needs additional permissions (scope: "admin read") — run /mcp to re-authenticate` {
 		t.Errorf("got %v", err)
 	}
@@ -349,7 +349,7 @@ func TestStepUp_N33(t *testing.T) {
 	if err != nil || !strings.Contains(l.URL, "scope=read+admin&") {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err = c.Renew(t.Context(), UnauthorizedResponse{Status: 403, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
+	if _, err = c.Renew(t.Context(), AuthRequiredResponse{Status: 403, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -404,7 +404,7 @@ func TestClients_N31(t *testing.T) {
 		t.Errorf("the client of one authorization server was used at another: %v", err)
 	}
 	c := b.client()
-	if _, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
+	if _, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
 		t.Errorf("a refresh token went to another authorization server: %v", err)
 	}
 }
@@ -491,7 +491,7 @@ func TestErrorsHideTokens(t *testing.T) {
 		http.Error(w, "you sent "+r.Form.Get("refresh_token"), http.StatusInternalServerError)
 	}
 	c := b.client()
-	_, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: b.header(c)})
+	_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)})
 	if err == nil || strings.Contains(err.Error(), "refresh-") || !strings.Contains(err.Error(), "status 500") {
 		t.Errorf("got %v", err)
 	}
@@ -575,7 +575,7 @@ func FuzzToken(f *testing.F) {
 		c := b.client()
 		secret := c.credentials.RefreshToken
 		used := b.header(c)
-		_, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: used})
+		_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: used})
 		if secret != "" && err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the token is shown: %v", err)
 		}

@@ -54,7 +54,7 @@ func TestLoginAsClient_N31(t *testing.T) {
 		if h := b.header(c); h != "Bearer token-1" {
 			t.Errorf("%s: %q", method, h)
 		}
-		if h, err := c.Renew(t.Context(), UnauthorizedResponse{Status: 401, UsedHeader: "Bearer token-1"}); h != "Bearer token-2" || err != nil {
+		if h, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: "Bearer token-1"}); h != "Bearer token-2" || err != nil {
 			t.Errorf("%s: after a refusal %q, %v", method, h, err)
 		}
 		if got[0] != want || got[1] != want {

@@ -212,7 +212,7 @@ func eventText(ev protocol.Event) string {
 	switch ev := ev.(type) {
 	case *protocol.Init:
 		return "init"
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		return "(" + eventText(ev.Event) + ")"
 	case *protocol.Assistant:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "assistant "
@@ -276,7 +276,7 @@ func TestForeground(t *testing.T) {
 		if _, main := r.ModelUsage["claude-opus-5-5"]; !main || r.Usage.OutputTokens != r.ModelUsage["claude-opus-5-5"].OutputTokens {
 			t.Errorf("usage %+v of %+v", r.Usage, r.ModelUsage)
 		}
-		wantStats := protocol.SubagentStats{
+		wantStats := protocol.SubagentCounts{
 			Spawned: 1, Requested: protocol.RequestedSubagentCounts{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
 		}
 		if diff := cmp.Diff(wantStats, *r.SubagentStats); diff != "" {
@@ -694,7 +694,7 @@ func TestHooks(t *testing.T) {
 // The events of the session's start are not repeated for agents.
 func TestStartIsTheSessions(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("found")}}, false, func(o *simulator.Options) {
-		o.Main.Start = simulator.SessionStart{Title: "T", CustomizationsDisabled: true}
+		o.Main.Start = simulator.SessionOrigin{Title: "T", CustomizationsDisabled: true}
 	})
 	got, _ := s.play(t)
 	for _, kind := range []string{"session_title_changed", "ui_invalidate"} {

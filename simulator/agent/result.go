@@ -378,7 +378,7 @@ func (k *runProgress) notesAndReportAsText(maxTurns int) string {
 }
 
 func (w *agentRun) transcriptPath() (path string) {
-	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
+	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.SessionStateSnapshot().TranscriptPath, ".jsonl")
 	if !kept {
 		return ""
 	}

@@ -85,7 +85,7 @@ func (w *agentRun) runTaskToEnd(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.startConversationAndRun(ctx)
 	w.agents.options.Tasks.StopCommandsEndingWithAgent(t.ID)
-	if !executor.EndsProcess(ctx) {
+	if !executor.IsProcessEnding(ctx) {
 		t.End(end)
 	}
 	if w.crash != nil {
@@ -102,7 +102,7 @@ func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []prot
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
 	ctx = hook.WithHookStartedCallback(ctx, func(frames []protocol.Event) { started = frames })
-	w.startHooks = w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
+	w.startHooks = w.runHooks(ctx, protocol.SubagentStartHookInput{AgentType: w.task.AgentType})
 	w.task.Post(w.startHooks.Notices...)
 	if !w.agents.options.Session.Options().Display.HookEvents {
 		return nil
@@ -142,10 +142,10 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 	w.agents.mu.Lock()
 	w.simulator = sim
 	w.agents.mu.Unlock()
-	prompt := w.takePromptEvent(w.input.Prompt)
+	prompt := w.newPromptEventWithStartHooks(w.input.Prompt)
 	prompt.StartContext = append(prompt.StartContext, skills...)
 	if w.task.Background {
-		w.task.Post(&protocol.HiddenEvent{Event: prompt})
+		w.task.Post(&protocol.TranscriptOnlyEvent{Event: prompt})
 	} else {
 		w.postMessageHiddenIfNested(prompt)
 		w.task.Post(w.startHooks.Frames...)
@@ -202,7 +202,7 @@ func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) 
 func (w *agentRun) recordPromptOfCLI(text string, origin json.RawMessage) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, IsSynthetic: true, Origin: origin}
 	w.setUserAgentFields(ev)
-	w.task.Post(&protocol.HiddenEvent{Event: ev})
+	w.task.Post(&protocol.TranscriptOnlyEvent{Event: ev})
 }
 
 func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
@@ -251,7 +251,7 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	state := s.State.ForAgent(w.model)
-	state.SetEffort(w.definition.Effort)
+	state.SetReportedEffort(w.definition.Effort)
 	ref := protocol.AgentRef{
 		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Model: state.Model(), Effort: w.definition.Effort,
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
@@ -284,9 +284,9 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 			}
 			return err
 		}
-		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !executor.EndsProcess(ctx) && !w.task.ShowsEventsAfterEnd() {
+		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !executor.IsProcessEnding(ctx) && !w.task.ShowsEventsAfterEnd() {
 			w.setUserAgentFields(answer)
-			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
+			w.task.Post(&protocol.TranscriptOnlyEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
 		w.forwardEvent(ctx, ev)
@@ -314,7 +314,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.postReplyBlock(ctx, ev)
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.setReplyAgentFields(said)
 			w.progress.recordReply(said, w.agents.options.Session.Options().Display.Stream)
@@ -323,7 +323,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	case *protocol.User:
 		w.setUserAgentFields(ev)
 		if (ev.IsSynthetic || ev.SourceUUID == "") && !w.task.ShowsEventsAfterEnd() { // of the user events of an agent, stdout shows only results of calls
-			w.task.Post(&protocol.HiddenEvent{Event: ev})
+			w.task.Post(&protocol.TranscriptOnlyEvent{Event: ev})
 			return
 		}
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" && !w.agents.options.IsTerminal { // the structured result is shown only if it is an error
@@ -397,14 +397,14 @@ func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.Assi
 		w.postMessageHiddenIfNested(replyBlock)
 		return
 	}
-	w.task.Post(&protocol.HiddenEvent{Event: replyBlock})
+	w.task.Post(&protocol.TranscriptOnlyEvent{Event: replyBlock})
 }
 
 // postMessageHiddenIfNested shows a message of the agent. It hides messages of an agent for which another agent waits,
 // unless the session shows the texts of agents (observed with 2.1.330).
 func (w *agentRun) postMessageHiddenIfNested(message protocol.Event) {
 	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsTextOfAwaitedAgents() {
-		message = &protocol.HiddenEvent{Event: message}
+		message = &protocol.TranscriptOnlyEvent{Event: message}
 	}
 	w.task.Post(message)
 }
@@ -430,7 +430,7 @@ func (w *agentRun) preloadSkills(ctx context.Context, options *simulator.Options
 	return events
 }
 
-func (w *agentRun) takePromptEvent(text string) *protocol.User {
+func (w *agentRun) newPromptEventWithStartHooks(text string) *protocol.User {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
 	if w.skillName != "" {
 		ev.Expansion = &protocol.ExpandedCommand{Name: w.skillName}
@@ -446,7 +446,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 }
 
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.progress.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+	out := w.runHooks(ctx, protocol.SubagentStopHookInput{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.progress.answerOrErrorText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	feedback = strings.Join(out.AdditionalContext, "\n")
 	w.task.Post(append(out.Frames, out.Notices...)...)
 	if out.Block {
@@ -472,7 +472,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 		return hook.Outcome{}
 	}
 	w.task.WaitUntilPostedEventsShown(ctx)
-	now := o.State.Snapshot()
+	now := o.State.SessionStateSnapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType}
 	if o.Location != nil {
 		base.CWD = cmp.Or(w.worktreeDir, o.Location.Dir())

@@ -35,8 +35,8 @@ func (s *fakeSession) SetTitle(title string)                 { s.title = title }
 func (s *fakeSession) SetGrantedRules(r []string)            { s.granted = r }
 func (*fakeSession) ProjectDir() string                      { return "/project" }
 func (*fakeSession) ModelNameAfterOverrides(n string) string { return "resolved-" + n }
-func (*fakeSession) SystemPromptAndToolTokens() slash.LoadedContext {
-	return slash.LoadedContext{SystemTools: 7}
+func (*fakeSession) SystemPromptAndToolTokens() slash.LoadedContextTokens {
+	return slash.LoadedContextTokens{SystemTools: 7}
 }
 
 func (*fakeSession) RunCommand(_ context.Context, rules []string, command, pattern string) (string, error) {
@@ -127,7 +127,7 @@ func newSet(t *testing.T, change func(*Options)) (*Set, *fakeSession) {
 	state := &simulator.SessionState{}
 	state.BeginConversation(session.ID(), "")
 	state.SetModel("claude-sonnet-5")
-	state.SetEffort("high")
+	state.SetReportedEffort("high")
 	state.SetOutputStyle("default")
 	o := Options{
 		State: state, Catalog: c, Servers: newServers(t, "one", "two"), Rules: session, Session: session, Models: session, Shell: session, Agents: session, Context: session,
@@ -221,7 +221,7 @@ func TestCommands(t *testing.T) {
 					got.WriteString("> " + answer(t, set, line) + "\n")
 				}
 			}
-			state := set.options.State.Snapshot()
+			state := set.options.State.SessionStateSnapshot()
 			if diff := cmp.Diff([]string{session.title, state.Title}, []string{state.Title, session.title}); diff != "" {
 				t.Errorf("title of the session and of its state:\n%s", diff)
 			}
@@ -274,7 +274,9 @@ func TestLoaded(t *testing.T) {
 
 type noTools struct{}
 
-func (noTools) SystemPromptAndToolTokens() slash.LoadedContext { return slash.LoadedContext{} }
+func (noTools) SystemPromptAndToolTokens() slash.LoadedContextTokens {
+	return slash.LoadedContextTokens{}
+}
 
 func TestIsPath(t *testing.T) {
 	set, session := newSet(t, nil)

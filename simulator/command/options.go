@@ -19,8 +19,8 @@ type Options struct {
 	Catalog          *catalog.Catalog
 	Servers          *mcp.Manager
 	Rules            RuleGranter
-	Session          Session
-	Models           ModelNameResolver
+	Session          SessionIDAndTitle
+	Models           ModelNameOverrider
 	Shell            Shell
 	Agents           SkillRunner
 	Context          SystemPromptAndToolUsageSource
@@ -34,8 +34,8 @@ type RuleGranter interface {
 	SetGrantedRules(rules []string)
 }
 
-// Session gives commands the id and the title of the session.
-type Session interface {
+// SessionIDAndTitle gives commands the id and the title of the session.
+type SessionIDAndTitle interface {
 	ID() string
 	SetTitle(title string)
 }
@@ -43,7 +43,7 @@ type Session interface {
 // SystemPromptAndToolUsageSource provides the part of the model's context that depends on neither files nor MCP servers.
 type SystemPromptAndToolUsageSource interface {
 	// SystemPromptAndToolTokens returns the tokens of the system prompt and the tools.
-	SystemPromptAndToolTokens() slash.LoadedContext
+	SystemPromptAndToolTokens() slash.LoadedContextTokens
 }
 
 // Shell runs the shell commands of command files.
@@ -61,8 +61,8 @@ type SkillRunner interface {
 	RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error)
 }
 
-// ModelNameResolver replaces model names as the environment requires.
-type ModelNameResolver interface {
+// ModelNameOverrider replaces model names as the environment requires.
+type ModelNameOverrider interface {
 	// ModelNameAfterOverrides returns the model name that the environment substitutes for a name.
 	ModelNameAfterOverrides(name string) string
 }
@@ -97,7 +97,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 
 // ExpandText returns a command's or skill's text for the model, including shell output. The error is shown to the user.
 func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
-	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.SessionStateSnapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.RunCommand(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {
@@ -106,7 +106,7 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-func replaceVariables(k catalog.Command, project string, snapshot simulator.Snapshot) string {
+func replaceVariables(k catalog.Command, project string, snapshot simulator.SessionStateSnapshot) string {
 	values := []string{"${CLAUDE_SESSION_ID}", snapshot.SessionID, "${CLAUDE_EFFORT}", snapshot.Effort, "${CLAUDE_PROJECT_DIR}", project}
 	if k.Skill {
 		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)

@@ -10,7 +10,7 @@ import (
 )
 
 func setOutputStyleAndAnswer(o Options, name string) string {
-	current := o.State.Snapshot().OutputStyle
+	current := o.State.SessionStateSnapshot().OutputStyle
 	styles := o.Catalog.OutputStyleNames()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
@@ -103,7 +103,7 @@ func setEffortAndAnswer(o Options, level string) string {
 	case !slices.Contains(strings.Split(options, ", ")[:6], level):
 		return "Unknown option: " + level + ". Options: " + options
 	}
-	o.State.SetEffort(level)
+	o.State.SetReportedEffort(level)
 	text := "Set effort level to " + level + " (this session only)"
 	if level == "high" {
 		text += ": Comprehensive implementation with extensive testing and documentation"

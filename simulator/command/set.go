@@ -70,7 +70,7 @@ func (*Set) IsPath(text string) bool {
 }
 
 // Loaded returns the parts of the context other than the conversation, for /context.
-func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
+func (s *Set) Loaded() slash.LoadedContextTokens { return loadedContext(s.options) }
 
 // SetGrantedRules makes rules apply until its next call.
 func (s *Set) SetGrantedRules(rules []string) { s.options.Rules.SetGrantedRules(rules) }
@@ -132,7 +132,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 		_, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", diag.FormatCount(skills+len(claudecode.BuiltInSkillsInContext()), "skill"))
 	case "list-agents":
-		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
+		return "This session: " + SessionName(o.State.SessionStateSnapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
 	}
 	b, _ := claudecode.PrintModeCommandNamed(commandName)
@@ -160,7 +160,7 @@ func mcpServersText(o Options, args string) string {
 }
 
 // loadedContext lists the parts of the context other than the conversation.
-func loadedContext(o Options) slash.LoadedContext {
+func loadedContext(o Options) slash.LoadedContextTokens {
 	l := o.Context.SystemPromptAndToolTokens()
 	for _, st := range o.Servers.Servers() {
 		if st.Instructions != "" {

@@ -103,7 +103,7 @@ func (r *Runner) addAsyncFrame(c *eventRun, frame *protocol.System) {
 // newAsyncAnswer returns the answer of an ended hook. A hook that was stopped has none, and neither has one that succeeded
 // without an answer or an error text.
 func newAsyncAnswer(c *eventRun, a *hookResult, pid int) *protocol.AttachmentAdded {
-	answer, hasAnswer := asyncAnswerIn(a.stdout)
+	answer, hasAnswer := answerAfterAsyncRequest(a.stdout)
 	if a.outcome == outcomeCancelled || !hasAnswer && *a.exitCode == 0 && strings.TrimSpace(a.stderr) == "" {
 		return nil
 	}
@@ -123,9 +123,9 @@ func newAsyncAnswer(c *eventRun, a *hookResult, pid int) *protocol.AttachmentAdd
 	return ev
 }
 
-// asyncAnswerIn returns the answer in the output of an asynchronous hook: one JSON object after the request to run in the
+// answerAfterAsyncRequest returns the answer in the output of an asynchronous hook: one JSON object after the request to run in the
 // background, or else the first line with an object.
-func asyncAnswerIn(stdout string) (answer protocol.HookOutput, ok bool) {
+func answerAfterAsyncRequest(stdout string) (answer protocol.HookOutput, ok bool) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	rest := lines
 	if isAsyncRequest(lines[0]) {

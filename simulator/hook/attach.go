@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Trace contains events and records of hooks.
-type Trace struct {
+// EventsAndAttachments contains events and records of hooks.
+type EventsAndAttachments struct {
 	// Frames are the events hook_started and hook_response of configured hooks; all hook_started events come first.
 	// Those of SessionStart are always shown, others only with --include-hook-events. SessionEnd has none.
 	Frames      []protocol.Event
@@ -24,7 +24,7 @@ func (c *eventRun) isCompactionEvent() bool {
 	return c.event == "PreCompact" || c.event == "PostCompact"
 }
 
-func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
+func (t *EventsAndAttachments) addCompactionHookReport(c *eventRun, a *hookResult) {
 	if !c.isCompactionEvent() || a.detached != nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
 
 // addAttachmentsOfHookAndTurnStop records a hook that did not refuse and, if it stopped the turn, the stop. For a PostToolUse hook, a stop
 // is recorded alone. For an event right before the end of a turn, the stop is recorded before the hook, otherwise after it.
-func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
+func (t *EventsAndAttachments) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
@@ -60,7 +60,7 @@ func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 }
 
 // addNonRefusalAttachment records in the transcript a configured hook that did not refuse.
-func (t *Trace) addNonRefusalAttachment(c *eventRun, a *hookResult) {
+func (t *EventsAndAttachments) addNonRefusalAttachment(c *eventRun, a *hookResult) {
 	if a.entry.callbackID != "" || a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 		return
 	}
@@ -110,7 +110,7 @@ func (a *hookResult) nonBlockingErrorText() string {
 
 // addRefusalAttachmentUnlessShown records a hook's refusal in the transcript, unless a message to the user or the model already
 // contains the refusal.
-func (t *Trace) addRefusalAttachmentUnlessShown(c *eventRun, a *hookResult, reason string) {
+func (t *EventsAndAttachments) addRefusalAttachmentUnlessShown(c *eventRun, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -140,7 +140,7 @@ type blockingError struct {
 
 // addTurnStopAttachment records that a hook ends the turn. It records nothing if the hook ran for a prompt, because a message tells the
 // user about the stop.
-func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
+func (t *EventsAndAttachments) addTurnStopAttachment(c *eventRun, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.addStopAttachment(c, reason, "Execution stopped by "+c.event+" hook")
@@ -153,13 +153,13 @@ func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
 	}
 }
 
-func (t *Trace) addStopAttachment(c *eventRun, reason, fallback string) {
+func (t *EventsAndAttachments) addStopAttachment(c *eventRun, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
 	t.addTextAttachment(c, "hook_stopped_continuation", "message", reason)
 	t.setRenderedTextOfLastAttachment(c.hookName + " hook stopped continuation: " + reason)
 }
 
-func (t *Trace) addContextAttachment(c *eventRun, nonEmptyTexts ...string) {
+func (t *EventsAndAttachments) addContextAttachment(c *eventRun, nonEmptyTexts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
@@ -188,7 +188,7 @@ func (c *eventRun) isSessionOrSubagentStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }
 
-func (t *Trace) addStartContextAttachment(c *eventRun, answers []hookResult) {
+func (t *EventsAndAttachments) addStartContextAttachment(c *eventRun, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
 		if s := a.output.Specific; c.isSessionOrSubagentStart() && s != nil && s.AdditionalContext != "" {
@@ -202,7 +202,7 @@ func (t *Trace) addStartContextAttachment(c *eventRun, answers []hookResult) {
 
 // HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
 func HookModifiedFileContext(hookName, toolUseID, file string) (textForModel string, attachmentEvent protocol.Event) {
-	var t Trace
+	var t EventsAndAttachments
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."
 	c := &eventRun{event: "PostToolUse", hookName: hookName, toolUseID: toolUseID}
@@ -211,15 +211,15 @@ func HookModifiedFileContext(hookName, toolUseID, file string) (textForModel str
 	return text, t.AttachmentEvents()[0]
 }
 
-func (t *Trace) addOutcomeAttachment(c *eventRun, kind string, fields ...protocol.Field) {
+func (t *EventsAndAttachments) addOutcomeAttachment(c *eventRun, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(hookNameToolUseAndEventFields(c), fields...))
 }
 
-func (t *Trace) addTextAttachment(c *eventRun, kind, key string, value any) {
+func (t *EventsAndAttachments) addTextAttachment(c *eventRun, kind, key string, value any) {
 	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, hookNameToolUseAndEventFields(c)...))
 }
 
-func (t *Trace) addAttachment(c *eventRun, kind string, fields []protocol.Field) {
+func (t *EventsAndAttachments) addAttachment(c *eventRun, kind string, fields []protocol.Field) {
 	if c.event == "PostToolBatch" {
 		fields = append(fields, protocol.Field{Key: "accountMemoryBatch", Value: false})
 	}
@@ -254,7 +254,7 @@ func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 	}
 }
 
-func (t *Trace) setRenderedTextOfLastAttachment(text string) {
+func (t *EventsAndAttachments) setRenderedTextOfLastAttachment(text string) {
 	t.Attachments[len(t.Attachments)-1].Rendered = text
 }
 
@@ -263,7 +263,7 @@ func hookNameToolUseAndEventFields(c *eventRun) []protocol.Field {
 }
 
 // AttachmentEvents returns the events that record the attachments in transcripts.
-func (t *Trace) AttachmentEvents() []protocol.Event {
+func (t *EventsAndAttachments) AttachmentEvents() []protocol.Event {
 	var events []protocol.Event
 	for _, a := range t.Attachments {
 		ev := &protocol.AttachmentAdded{Attachment: a}

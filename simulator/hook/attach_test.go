@@ -38,37 +38,37 @@ func TestAttachments(t *testing.T) {
 			`{"type":"hook_success",…}`,
 			`{"type":"hook_stopped_continuation","message":"Execution stopped by hook","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse"}`,
 		}},
-		{"stopped after the call", stop, protocol.PostToolUseHook{ToolName: "Bash"}, []string{
+		{"stopped after the call", stop, protocol.PostToolUseHookInput{ToolName: "Bash"}, []string{
 			`{"type":"hook_stopped_continuation","message":"Execution stopped by PostToolUse hook","hookName":"PostToolUse:Bash","toolUseID":"id","hookEvent":"PostToolUse"}`,
 		}},
-		{"feedback after the call", "exit 2", protocol.PostToolUseHook{ToolName: "Bash"}, []string{
+		{"feedback after the call", "exit 2", protocol.PostToolUseHookInput{ToolName: "Bash"}, []string{
 			`{"type":"hook_blocking_error","hookName":"PostToolUse:Bash","toolUseID":"id","hookEvent":"PostToolUse","blockingError":{"blockingError":"[exit 2]: No stderr output","command":"exit 2"}}`,
 		}},
-		{"refused batch", block, protocol.PostToolBatchHook{}, []string{
+		{"refused batch", block, protocol.PostToolBatchHookInput{}, []string{
 			`{"type":"hook_stopped_continuation","message":"r","hookName":"PostToolBatch","toolUseID":"id","hookEvent":"PostToolBatch","accountMemoryBatch":false}`,
 		}},
-		{"message", tell, protocol.StopHook{}, []string{
+		{"message", tell, protocol.StopHookInput{}, []string{
 			`{"type":"hook_success",…}`,
 			`{"type":"hook_system_message","content":"m","hookName":"Stop","toolUseID":"id","hookEvent":"Stop"}`,
 		}},
-		{"end stopped", stop, protocol.SubagentStopHook{}, []string{
+		{"end stopped", stop, protocol.SubagentStopHookInput{}, []string{
 			`{"type":"hook_stopped_continuation","message":"Stop hook prevented continuation","hookName":"Stop","toolUseID":"id","hookEvent":"Stop"}`,
 			`{"type":"hook_success",…}`,
 		}},
-		{"end refused", "exit 2", protocol.StopHook{}, nil},
-		{"end refused by output", block, protocol.StopHook{}, []string{`{"type":"hook_blocking_error",…}`}},
-		{"prompt refused", block, protocol.UserPromptSubmitHook{}, nil},
-		{"prompt passed", tell, protocol.UserPromptSubmitHook{}, []string{
+		{"end refused", "exit 2", protocol.StopHookInput{}, nil},
+		{"end refused by output", block, protocol.StopHookInput{}, []string{`{"type":"hook_blocking_error",…}`}},
+		{"prompt refused", block, protocol.UserPromptSubmitHookInput{}, nil},
+		{"prompt passed", tell, protocol.UserPromptSubmitHookInput{}, []string{
 			`{"type":"hook_system_message","content":"m","hookName":"UserPromptSubmit","toolUseID":"id","hookEvent":"UserPromptSubmit"}`,
 		}},
-		{"nothing to refuse", "exit 2", protocol.SessionStartHook{Source: "startup"}, []string{
+		{"nothing to refuse", "exit 2", protocol.SessionStartHookInput{Source: "startup"}, []string{
 			`{"type":"hook_non_blocking_error","hookName":"SessionStart:startup","toolUseID":"id-1","hookEvent":"SessionStart","stderr":"[exit 2]: No stderr output","stdout":"","exitCode":2,"command":"exit 2"}`,
 		}},
-		{"context", `echo '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"c"}}'`, protocol.SessionStartHook{Source: "startup"}, []string{
+		{"context", `echo '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"c"}}'`, protocol.SessionStartHookInput{Source: "startup"}, []string{
 			`{"type":"hook_success",…}`,
 			`{"type":"hook_additional_context","content":["c"],"hookName":"SessionStart","toolUseID":"SessionStart","hookEvent":"SessionStart"}`,
 		}},
-		{"display", tell, protocol.MessageDisplayHook{}, nil},
+		{"display", tell, protocol.MessageDisplayHookInput{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

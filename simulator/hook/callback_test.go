@@ -41,8 +41,8 @@ func TestCallbackInput(t *testing.T) {
 	}
 	base := protocol.HookBase{PromptID: "p-1", PermissionMode: "default", Effort: &protocol.HookEffort{Level: "medium"}}
 	r.Run(t.Context(), EventInput{Base: base, Event: bash, ToolUseID: "toolu_1"})
-	r.Run(t.Context(), EventInput{Base: base, Event: protocol.StopHook{LastAssistantMessage: "a < b"}})
-	r.Run(t.Context(), EventInput{Base: base, Event: protocol.PostToolBatchHook{}})
+	r.Run(t.Context(), EventInput{Base: base, Event: protocol.StopHookInput{LastAssistantMessage: "a < b"}})
+	r.Run(t.Context(), EventInput{Base: base, Event: protocol.PostToolBatchHookInput{}})
 	head := `{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"/w","prompt_id":"p-1","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":`
 	want := []string{
 		`PreToolUse toolu_1 ` + head + `"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi"},"tool_use_id":"toolu_1"}`,
@@ -64,7 +64,7 @@ func TestCallbackReportOnCompaction(t *testing.T) {
 		h := &fixedHost{reply: reply}
 		r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 		r.Register("PreCompact", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"c"}}})
-		o := r.Run(t.Context(), EventInput{Event: protocol.PreCompactHook{Trigger: "manual"}})
+		o := r.Run(t.Context(), EventInput{Event: protocol.PreCompactHookInput{Trigger: "manual"}})
 		if diff := cmp.Diff([]string{want}, o.Reports); diff != "" || reply != "wrong" && len(o.Notices)+len(o.Attachments) > 0 {
 			t.Errorf("%s: %d notices\n%s", reply, len(o.Notices), diff)
 		}
@@ -73,7 +73,7 @@ func TestCallbackReportOnCompaction(t *testing.T) {
 
 // Checklist rows 19, 54 and 55: valid and invalid answers of callbacks.
 func TestCallbackAnswers(t *testing.T) {
-	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
+	prompt := protocol.UserPromptSubmitHookInput{Prompt: "hi"}
 	wrong := `{"hookSpecificOutput":{"hookEventName":"SessionStart"}}`
 	const failedHook = "[callback]: failed; blocking because onFailure is \"block\"\nHook callback hook_0 failed: the SDK host replied with an error or an invalid answer."
 	const asEmpty = `"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`
@@ -116,9 +116,9 @@ func TestCallbackAnswers(t *testing.T) {
 		{name: "unknown name", event: bash, reply: `{"hookSpecificOutput":{"hookEventName":"Nope"}}`, notices: []string{asEmpty}},
 		{name: "unknown decision", event: bash, reply: `{"decision":"maybe"}`, notices: []string{asEmpty}},
 		{name: "not an object", event: bash, reply: `[1]`, notices: []string{asEmpty}},
-		{name: "wrong name, PostToolUse", event: protocol.PostToolUseHook{}, reply: wrong},
+		{name: "wrong name, PostToolUse", event: protocol.PostToolUseHookInput{}, reply: wrong},
 		{
-			name: "wrong name, Stop", event: protocol.StopHook{}, reply: `{"hookSpecificOutput":{"hookEventName":"Setup"}}`,
+			name: "wrong name, Stop", event: protocol.StopHookInput{}, reply: `{"hookSpecificOutput":{"hookEventName":"Setup"}}`,
 			notices: []string{`"subtype":"informational","content":"Stop hook failed: Hook returned incorrect event name: expected 'Stop' but got 'Setup'. Full stdout: {\n  \"hookSpecificOutput\": {\n    \"hookEventName\": \"Setup\"\n  }\n}","level":"warning"`},
 		},
 		{
@@ -134,11 +134,11 @@ func TestCallbackAnswers(t *testing.T) {
 			notices: []string{`"subtype":"informational","content":"PreToolUse:Bash says: hey","level":"notice"`},
 		},
 		{
-			name: "Stop block", event: protocol.StopHook{}, reply: `{"decision":"block","reason":"more"}`,
+			name: "Stop block", event: protocol.StopHookInput{}, reply: `{"decision":"block","reason":"more"}`,
 			want: expectedOutcome{Block: true, Reason: "more", Texts: []string{"Stop hook feedback:\nmore"}},
 		},
 		{
-			name: "failure at the end, which cannot be refused that way", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
+			name: "failure at the end, which cannot be refused that way", event: protocol.StopHookInput{}, err: errors.New("x"), onFailure: "block",
 			notices: []string{`"subtype":"informational","content":"Stop: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`},
 		},
 	}
@@ -185,7 +185,7 @@ func TestCallbackTimeout(t *testing.T) {
 		if waited != 1500*time.Millisecond {
 			t.Errorf("waited %v", waited)
 		}
-		got = r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
+		got = r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}})
 		if waited != 600*time.Second || got.Block {
 			t.Errorf("default: waited %v, %+v", waited, got)
 		}
@@ -200,7 +200,7 @@ func TestCallbackHostGone(t *testing.T) {
 	for _, event := range []string{"PreToolUse", "Stop"} {
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	}
-	for _, in := range []protocol.HookInput{bash, protocol.StopHook{}} {
+	for _, in := range []protocol.HookInput{bash, protocol.StopHookInput{}} {
 		got := r.Run(t.Context(), EventInput{Event: in})
 		if !got.HostGone || !cmp.Equal(expectDecision(got), expectedOutcome{}) || got.Notices != nil {
 			t.Errorf("%T: %+v", in, got)
@@ -266,19 +266,19 @@ func TestEventsAreApart(t *testing.T) {
 		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	r.Run(t.Context(), EventInput{
-		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
+		Event:     protocol.PostToolUseFailureHookInput{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
 		ToolUseID: "t",
 	})
 	// Other events are not sent to the host.
-	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
-	r.Run(t.Context(), EventInput{Event: protocol.SetupHook{Trigger: "init"}})
-	r.Run(t.Context(), EventInput{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})
-	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHook{Reason: "other"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHookInput{Source: "startup"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SetupHookInput{Trigger: "init"}})
+	r.Run(t.Context(), EventInput{Event: protocol.InstructionsLoadedHookInput{LoadReason: "session_start"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHookInput{Reason: "other"}})
 	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1","is_interrupt":false}`) {
 		t.Errorf("calls %q", h.calls)
 	}
-	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHook{Reason: "clear"}})
-	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "compact"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionEndHookInput{Reason: "clear"}})
+	r.Run(t.Context(), EventInput{Event: protocol.SessionStartHookInput{Source: "compact"}})
 	if len(h.calls) != 3 {
 		t.Errorf("calls %q", h.calls)
 	}
@@ -293,9 +293,9 @@ func TestCallbackSilent(t *testing.T) {
 		notices []string
 	}{
 		{event: bash, want: expectedOutcome{NotExecuted: preToolUseTimeoutText}},
-		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
+		{event: protocol.PostToolUseHookInput{ToolName: "Bash"}},
 		{
-			event: protocol.UserPromptSubmitHook{Prompt: "hi"},
+			event: protocol.UserPromptSubmitHookInput{Prompt: "hi"},
 			want: expectedOutcome{
 				Block: true, Reason: "UserPromptSubmit hook callback timed out after 1ms",
 				Texts: []string{"UserPromptSubmit operation blocked by hook:\nUserPromptSubmit hook callback timed out after 1ms"},
@@ -303,7 +303,7 @@ func TestCallbackSilent(t *testing.T) {
 			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\nUserPromptSubmit hook callback timed out after 1ms","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"no_verdict","prompt_kept":false,"no_verdict_kind":"callback_timed_out"}`},
 		},
 		{
-			event:   protocol.StopHook{},
+			event:   protocol.StopHookInput{},
 			notices: []string{`"subtype":"informational","content":"Stop says: The app driving this session didn't respond, so this turn ended without it.","level":"notice"`},
 		},
 	}
@@ -372,7 +372,7 @@ func TestPermissionRequest(t *testing.T) {
 				}
 			})
 			r.Register("PermissionRequest", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"0", "1"}[:len(tt.replies)]}})
-			got := r.Run(t.Context(), EventInput{Event: protocol.PermissionRequestHook{ToolName: "Bash"}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.PermissionRequestHookInput{ToolName: "Bash"}})
 			if diff := cmp.Diff(tt.want, got.Permission); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -446,7 +446,7 @@ func TestDenialText(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(t, string(raw), func(o *Options) { o.Now = time.Now })
-		got := r.Run(t.Context(), EventInput{Event: protocol.PreToolUseHook{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1", InputChanged: tt.tool == "Read"}})
+		got := r.Run(t.Context(), EventInput{Event: protocol.PreToolUseHookInput{ToolName: tt.tool, ToolInput: json.RawMessage("{}"), ToolUseID: "toolu_1", InputChanged: tt.tool == "Read"}})
 		if diff := cmp.Diff([]string{tt.want}, got.Texts); diff != "" {
 			t.Errorf("%s %q (-want +got):\n%s", tt.tool, tt.hooks, diff)
 		}

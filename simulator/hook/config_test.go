@@ -87,7 +87,7 @@ func TestSettingsOrder(t *testing.T) {
 		{Name: "local", Raw: json.RawMessage(`{"Stop":[{"matcher":null,"hooks":[{"type":"command","command":"b"}]}]}`)},
 	}})
 	var got []string
-	for _, e := range r.claimMatchingHooks("Stop", "", EventInput{Event: protocol.StopHook{}}) {
+	for _, e := range r.claimMatchingHooks("Stop", "", EventInput{Event: protocol.StopHookInput{}}) {
 		got = append(got, e.config.Command)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" || len(warnings) != 1 {
@@ -135,7 +135,7 @@ func FuzzSettings(f *testing.F) {
 					t.Errorf("%s: accepted %+v", event, e.config)
 				}
 				e.matchesSubject(subject)
-				r.matchesCondition(e, protocol.PreToolUseHook{ToolName: subject, ToolInput: json.RawMessage(raw)})
+				r.matchesCondition(e, protocol.PreToolUseHookInput{ToolName: subject, ToolInput: json.RawMessage(raw)})
 			}
 		}
 	})
@@ -151,7 +151,7 @@ func FuzzOutput(f *testing.F) {
 		if err == nil && out.Specific != nil && out.Specific.HookEventName != event {
 			t.Errorf("accepted %s for %s", text, event)
 		}
-		asyncAnswerIn(text)
+		answerAfterAsyncRequest(text)
 		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: outcomeSuccess}
 		a.interpretSuccessfulOutput(event)
 		o := mergeResults(&eventRun{event: event, hookName: event}, []hookResult{a})

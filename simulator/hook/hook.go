@@ -274,13 +274,13 @@ func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 
 func toolUseOfInput(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	switch in := in.(type) {
-	case protocol.PreToolUseHook:
+	case protocol.PreToolUseHookInput:
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
-	case protocol.PostToolUseHook:
+	case protocol.PostToolUseHookInput:
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
-	case protocol.PostToolUseFailureHook:
+	case protocol.PostToolUseFailureHookInput:
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
-	case protocol.PermissionRequestHook:
+	case protocol.PermissionRequestHookInput:
 		return protocol.ToolUse{Name: in.ToolName, Input: in.ToolInput}, true
 	}
 	return protocol.ToolUse{}, false

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-var bash = protocol.PreToolUseHook{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"echo hi"}`), ToolUseID: "toolu_1"}
+var bash = protocol.PreToolUseHookInput{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"echo hi"}`), ToolUseID: "toolu_1"}
 
 func newID() func() string {
 	var n atomic.Int64
@@ -108,8 +108,8 @@ func expectDecision(o Outcome) expectedOutcome {
 // with valid answers of PreToolUse and PostToolUse (rows 20 and 21). The texts are those of the
 // goldens pretool-block, prompt-block and stop-block-once.
 func TestCommandVerdicts(t *testing.T) {
-	post := protocol.PostToolUseHook{ToolName: "Bash", ToolInput: bash.ToolInput, ToolUseID: "toolu_1"}
-	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
+	post := protocol.PostToolUseHookInput{ToolName: "Bash", ToolInput: bash.ToolInput, ToolUseID: "toolu_1"}
+	prompt := protocol.UserPromptSubmitHookInput{Prompt: "hi"}
 	tests := []struct {
 		name    string
 		event   protocol.HookInput
@@ -201,10 +201,10 @@ func TestCommandVerdicts(t *testing.T) {
 			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"blocked_by_hook","prompt_kept":false,"reason":"not now"}`},
 		},
 		{name: "prompt plain text", event: prompt, cmd: "echo remember this", want: expectedOutcome{AdditionalContext: []string{"remember this\n"}}},
-		{name: "session start plain text", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo ctx", want: expectedOutcome{AdditionalContext: []string{"ctx\n"}}},
-		{name: "session start never blocks", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo no >&2; exit 2"},
+		{name: "session start plain text", event: protocol.SessionStartHookInput{Source: "startup"}, cmd: "echo ctx", want: expectedOutcome{AdditionalContext: []string{"ctx\n"}}},
+		{name: "session start never blocks", event: protocol.SessionStartHookInput{Source: "startup"}, cmd: "echo no >&2; exit 2"},
 		{
-			name: "Stop exit 2", event: protocol.StopHook{}, cmd: "echo do more >&2; exit 2",
+			name: "Stop exit 2", event: protocol.StopHookInput{}, cmd: "echo do more >&2; exit 2",
 			want: expectedOutcome{
 				Block: true, Reason: "[echo do more >&2; exit 2]: do more\n",
 				Texts: []string{"Stop hook feedback:\n[echo do more >&2; exit 2]: do more\n"},
@@ -243,7 +243,7 @@ func TestCommandVerdicts(t *testing.T) {
 // The output of a running command is shown at intervals. Unchanged output is not shown again (checklist row 61).
 func TestProgress(t *testing.T) {
 	r := newRunner(t, commandHook("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
-	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Frames)
+	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}}).Frames)
 	want := `"subtype":"hook_progress","hook_id":"id-2","hook_name":"Stop","hook_event":"Stop","stdout":"one\n","stderr":"","output":"one\n"`
 	if n := slices.Index(got, want); n != 1 || slices.Index(got[n+1:], want) >= 0 {
 		t.Errorf("frames %q", got)
@@ -252,7 +252,7 @@ func TestProgress(t *testing.T) {
 
 // Checklist row 61: hook_started and hook_response.
 func TestFrames(t *testing.T) {
-	start := protocol.SessionStartHook{Source: "startup"}
+	start := protocol.SessionStartHookInput{Source: "startup"}
 	tests := []struct {
 		name  string
 		event protocol.HookInput
@@ -267,11 +267,11 @@ func TestFrames(t *testing.T) {
 			`"subtype":"hook_started","hook_id":"ID","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse"`,
 			`"subtype":"hook_response","hook_id":"ID","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse","output":"out\nerr\n","stdout":"out\n","stderr":"err\n","exit_code":1,"outcome":"error"`,
 		}},
-		{"no subject", protocol.StopHook{}, "true", []string{
+		{"no subject", protocol.StopHookInput{}, "true", []string{
 			`"subtype":"hook_started","hook_id":"ID","hook_name":"Stop","hook_event":"Stop"`,
 			`"subtype":"hook_response","hook_id":"ID","hook_name":"Stop","hook_event":"Stop","output":"","stdout":"","stderr":"","exit_code":0,"outcome":"success"`,
 		}},
-		{"SessionEnd has none", protocol.SessionEndHook{Reason: "other"}, "true", nil},
+		{"SessionEnd has none", protocol.SessionEndHookInput{Reason: "other"}, "true", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestCommandSurroundings(t *testing.T) {
 		o.CWD, o.PID, o.EnvDir = dir, 42, filepath.Join(dir, "env")
 		o.Environ = append(o.Environ, "CLAUDECODE=old", "CLAUDE_PROJECT_DIR=old")
 	})
-	got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
+	got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHookInput{Source: "startup"}})
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestCommandForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRunner(t, `{"SessionStart":[{"hooks":[`+tt.config+`]}]}`)
-			got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHook{Source: "startup"}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.SessionStartHookInput{Source: "startup"}})
 			if len(got.AdditionalContext) != 1 || !strings.HasSuffix(got.AdditionalContext[0], tt.want) {
 				t.Errorf("got %q", got.AdditionalContext)
 			}
@@ -385,7 +385,7 @@ func TestOnceIfAndDuplicates(t *testing.T) {
 		}
 		var got [][]string
 		for range 2 {
-			got = append(got, r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
+			got = append(got, r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHookInput{Prompt: "hi"}}).AdditionalContext)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -402,7 +402,7 @@ func TestAsync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := newRunner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
-			got := r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
+			got := r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}})
 			got.Frames, got.StopHooks = nil, nil // see TestAsyncResponse and the parity case hooks/async-stop
 			if diff := cmp.Diff(Outcome{}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -426,7 +426,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		dir := t.TempDir()
 		r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"mkfifo pipe; (echo alive >pipe) >/dev/null 2>&1 &"}]}]}`, func(o *Options) { o.CWD = dir })
-		r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
+		r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}})
 		limit, want := "10", "alive\n"
 		if closed {
 			r.WaitForAsyncHooksAndClose(t.Context())
@@ -441,7 +441,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 
 func TestCloseEndsAsyncHooks(t *testing.T) {
 	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"sleep 100","async":true}]}]}`)
-	r.Run(t.Context(), EventInput{Event: protocol.StopHook{}})
+	r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	started := time.Now()
@@ -540,7 +540,7 @@ func TestMCPToolHook(t *testing.T) {
 
 func TestModelHooksAreReported(t *testing.T) {
 	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"agent","prompt":"check"}]}]}`)
-	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Notices)
+	got := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}}).Notices)
 	want := []string{
 		`"subtype":"informational","content":"Stop hook of type agent was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
 	}
@@ -559,12 +559,12 @@ func TestPromptHooks(t *testing.T) {
 	}{
 		{`{"ok": true}`, bash, Outcome{}, ""},
 		{`{"ok": false, "reason": "risky"}`, bash, Outcome{Block: true, StopTurn: true, Decision: "deny", StopReason: "risky", Reason: "[fine?]: risky"}, ""},
-		{`{"ok": false, "reason": "risky"}`, protocol.PostToolUseHook{ToolName: "Bash"}, Outcome{StopTurn: true, StopReason: "risky"}, ""},
-		{`{"ok": false, "reason": "risky"}`, protocol.StopHook{}, Outcome{Block: true, Reason: "[fine?]: risky"}, ""},
-		{`{"ok": false, "reason": "risky"}`, protocol.UserPromptSubmitHook{Prompt: "p"}, Outcome{StopTurn: true, StopReason: "risky"}, "Operation stopped by hook: risky"},
+		{`{"ok": false, "reason": "risky"}`, protocol.PostToolUseHookInput{ToolName: "Bash"}, Outcome{StopTurn: true, StopReason: "risky"}, ""},
+		{`{"ok": false, "reason": "risky"}`, protocol.StopHookInput{}, Outcome{Block: true, Reason: "[fine?]: risky"}, ""},
+		{`{"ok": false, "reason": "risky"}`, protocol.UserPromptSubmitHookInput{Prompt: "p"}, Outcome{StopTurn: true, StopReason: "risky"}, "Operation stopped by hook: risky"},
 		{"", bash, Outcome{FailureEffects: FailureEffects{Failed: true}}, "A hook gave no usable answer, so it didn't check this action."},
-		{`{}`, protocol.StopHook{}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
-		{"", protocol.SessionStartHook{Source: "startup"}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
+		{`{}`, protocol.StopHookInput{}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
+		{"", protocol.SessionStartHookInput{Source: "startup"}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
 	} {
 		event, _ := protocol.HookEvent(tt.event)
 		r, _ := New(Options{PromptAnswer: tt.answer, Settings: []Source{{Raw: json.RawMessage(`{"` + event + `":[{"hooks":[{"type":"prompt","prompt":"fine?"}]}]}`)}}})
@@ -591,7 +591,7 @@ func TestAsyncResponse(t *testing.T) {
 		"sleep 100": `"output":"","stdout":"","stderr":"","exit_code":1,"outcome":"cancelled"`,
 	} {
 		r := newRunner(t, fmt.Sprintf(`{"Stop":[{"hooks":[{"type":"command","command":%q,"async":true}]}]}`, command))
-		started := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHook{}}).Frames)
+		started := lines(t, r.Run(t.Context(), EventInput{Event: protocol.StopHookInput{}}).Frames)
 		if len(started) != 1 || !strings.Contains(started[0], `"subtype":"hook_started"`) {
 			t.Errorf("%s: frames %v", command, started)
 		}
@@ -619,7 +619,7 @@ func TestStopNotification(t *testing.T) {
 // Output of a command beyond the limit is read but not stored (A7).
 func TestCommandOutputIsBounded(t *testing.T) {
 	r := newRunner(t, commandHook("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
-	got := r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
+	got := r.Run(t.Context(), EventInput{Event: protocol.UserPromptSubmitHookInput{Prompt: "hi"}}).AdditionalContext
 	if len(got) != 1 || len(got[0]) > maxOutputBytes+200 || len(got[0]) < maxOutputBytes {
 		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))
 	}

@@ -38,7 +38,7 @@ type Outcome struct {
 
 	Changes
 	FailureEffects
-	Trace
+	EventsAndAttachments
 }
 
 // Changes are values that hooks replace or add.
@@ -63,7 +63,7 @@ type FailureEffects struct {
 }
 
 func mergeResults(c *eventRun, answers []hookResult) Outcome {
-	o := Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
+	o := Outcome{EventsAndAttachments: EventsAndAttachments{Frames: startedProgressAndResponseEvents(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
 		o.addCompactionHookReport(c, a)
@@ -123,7 +123,7 @@ func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, rawReason st
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
-		o.recordPromptRefusal(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: rawReason})
+		o.recordPromptRefusal(c, reason, more, protocol.PromptSubmitOutcome{Kind: "blocked_by_hook", Reason: rawReason})
 		return
 	}
 	if !o.Block {
@@ -182,7 +182,7 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 				text += ": " + out.StopReason
 			}
 			o.Texts = append(o.Texts, text)
-			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.HookEffectOnPrompt{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
+			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.PromptSubmitOutcome{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}
 	}
 	s := cmp.Or(out.Specific, &protocol.HookSpecificOutput{})
@@ -316,7 +316,7 @@ func (o *Outcome) addEffectOfCallbackTimeout(c *eventRun, a *hookResult) {
 		setIfUnset(&o.NotExecuted, preToolUseTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
-		o.recordPromptRefusal(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
+		o.recordPromptRefusal(c, reason, "", protocol.PromptSubmitOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		o.recordAndShowMessageToUser(c, hostSilentText)
 	}
@@ -351,7 +351,7 @@ func (o *Outcome) blockOnFailure(c *eventRun, a *hookResult) {
 		reason += "\n" + detail
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-		o.recordPromptRefusal(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: kind, Reason: short})
+		o.recordPromptRefusal(c, reason, "", protocol.PromptSubmitOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).CanBlock {
@@ -359,7 +359,7 @@ func (o *Outcome) blockOnFailure(c *eventRun, a *hookResult) {
 	}
 }
 
-func (o *Outcome) recordPromptRefusal(c *eventRun, reason, suffix string, outcome protocol.HookEffectOnPrompt) {
+func (o *Outcome) recordPromptRefusal(c *eventRun, reason, suffix string, outcome protocol.PromptSubmitOutcome) {
 	if !o.Block {
 		o.Reason = reason
 	}

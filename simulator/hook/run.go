@@ -71,7 +71,7 @@ func (r *Runner) Run(ctx context.Context, in EventInput) Outcome {
 	}
 	r.addHookReportIfEnabled(c, answers)
 	if ctx.Err() != nil {
-		return Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
+		return Outcome{EventsAndAttachments: EventsAndAttachments{Frames: startedProgressAndResponseEvents(c, answers)}}
 	}
 	return mergeResults(c, answers)
 }
@@ -99,13 +99,13 @@ func (r *Runner) newEventRun(in EventInput, event, subject string) *eventRun {
 		}
 	}
 	switch p := in.Event.(type) {
-	case protocol.PreToolUseHook:
+	case protocol.PreToolUseHookInput:
 		c.hasBareDenials = p.InputChanged || claudecode.ToolNamed(p.ToolName).BareDenial
-	case protocol.MessageDisplayHook:
+	case protocol.MessageDisplayHookInput:
 		c.toolUseID = p.MessageID + "-" + strconv.Itoa(p.Index)
-	case protocol.UserPromptSubmitHook:
+	case protocol.UserPromptSubmitHookInput:
 		c.promptText = p.Prompt
-	case protocol.UserPromptExpansionHook:
+	case protocol.UserPromptExpansionHookInput:
 		c.promptText = p.Prompt
 	}
 	return c
@@ -220,13 +220,13 @@ func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 // cleared or compacted (observed with 2.1.329).
 func isSkippedForHostCallbacks(in protocol.HookInput) bool {
 	switch in := in.(type) {
-	case protocol.SessionStartHook:
+	case protocol.SessionStartHookInput:
 		return in.Source != "clear" && in.Source != "compact"
-	case protocol.SessionEndHook:
+	case protocol.SessionEndHookInput:
 		return in.Reason != "clear"
-	case protocol.SetupHook:
+	case protocol.SetupHookInput:
 		return true
-	case protocol.InstructionsLoadedHook:
+	case protocol.InstructionsLoadedHookInput:
 		return in.LoadReason == "session_start"
 	}
 	return false

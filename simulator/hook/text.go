@@ -49,7 +49,7 @@ func informationalEventOutsideTranscript(level, content string, more ...protocol
 }
 
 // promptRefusedEvent returns the event for a prompt that a hook stopped. For UserPromptSubmit it contains outcome.
-func promptRefusedEvent(c *eventRun, text string, outcome protocol.HookEffectOnPrompt) *protocol.System {
+func promptRefusedEvent(c *eventRun, text string, outcome protocol.PromptSubmitOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})

@@ -76,12 +76,12 @@ func newHookMiddleware(o HookOptions) *hookMiddleware {
 }
 
 func (h *hookMiddleware) baseInput() protocol.HookBase {
-	now := h.options.State.Snapshot()
+	now := h.options.State.SessionStateSnapshot()
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, CWD: h.options.Location.Dir(), PermissionMode: h.options.Location.Mode(), Effort: now.HookEffort()}
 }
 
 func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
+	before := h.runHooks(ctx, use, protocol.PreToolUseHookInput{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name), InputChanged: use.ObservedInput != nil})
 	if h.options.Runner.Matches("PreToolUse", permission.CanonicalToolName(use.Name)) {
 		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}
@@ -89,7 +89,7 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
-	shown, ends := splitOffTurnEndEvents(h.eventsToShowWithResult(ctx, before))
+	shown, ends := splitOffTurnEndEvents(h.showHookEventsNowIfPossible(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
 		shown = append(shown, ignoredDeferEvent(use.Name))
@@ -120,7 +120,7 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 		h.runPostToolUseHooks(ctx, use, &result)
 	}
 	if now := cmp.Or(result.ForbiddenDir, h.options.Location.Dir()); now != dir {
-		h.runCwdChangedHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
+		h.runCwdChangedHooks(ctx, use, &result, protocol.CwdChangedHookInput{OldCWD: dir, NewCWD: now})
 	}
 	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
 		result.ExecutedInput = use.InputForHooksAndHosts()
@@ -139,7 +139,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
-		in = protocol.PostToolUseFailureHook{
+		in = protocol.PostToolUseFailureHookInput{
 			ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.options.Tools.Server(use.Name),
 		}
@@ -148,7 +148,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
+		in = protocol.PostToolUseHookInput{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
 	}
 	out := h.runHooks(ctx, use, in)
 	h.applyOutputSetByHook(use, result, out)
@@ -185,7 +185,7 @@ func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *exec
 	}
 }
 
-func (h *hookMiddleware) runCwdChangedHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
+func (h *hookMiddleware) runCwdChangedHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHookInput) {
 	if event, _ := protocol.HookEvent(in); !h.options.Runner.Has(event) {
 		return
 	}
@@ -219,13 +219,13 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 	return h.options.Runner.Run(ctx, hook.EventInput{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// eventsToShowWithResult shows hook frames, and notices that the transcript does not contain, immediately if possible.
+// showHookEventsNowIfPossible shows hook frames, and notices that the transcript does not contain, immediately if possible.
 // It returns all other events; the caller shows them with the result of the call.
-func (h *hookMiddleware) eventsToShowWithResult(ctx context.Context, out hook.Outcome) []protocol.Event {
+func (h *hookMiddleware) showHookEventsNowIfPossible(ctx context.Context, out hook.Outcome) []protocol.Event {
 	later := append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...)
 	for _, notice := range out.Notices {
 		isRecorded := slices.ContainsFunc(out.Attachments, func(a protocol.HookAttachment) bool { return a.Notice == notice })
-		if isRecorded || !simulator.ShowRunningCallEvent(ctx, notice) {
+		if isRecorded || !simulator.ShowRunningCallEventAndWait(ctx, notice) {
 			later = append(later, notice)
 		}
 	}
@@ -237,7 +237,7 @@ func (h *hookMiddleware) showHookFramesNowIfPossible(ctx context.Context, frames
 	var later []protocol.Event
 	for _, frame := range frames {
 		ev, _ := frame.(*protocol.System) // a warning is always shown
-		if (h.options.Frames || ev != nil && ev.Subtype == "informational") && !simulator.ShowRunningCallEvent(ctx, frame) {
+		if (h.options.Frames || ev != nil && ev.Subtype == "informational") && !simulator.ShowRunningCallEventAndWait(ctx, frame) {
 			later = append(later, frame)
 		}
 	}
@@ -349,7 +349,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if a.prompter != nil {
 			<-prompterAsked // the host gets the question before its hooks
 		}
-		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: permission.CanonicalToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHookInput{ToolName: permission.CanonicalToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
 	}()
 	if a.prompter == nil {
 		defer context.AfterFunc(ctx, stopHooks)()
@@ -377,7 +377,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 			return answer, nil
 		}
 		v := <-byHost
-		v.answer.Before = a.hooks.eventsToShowWithResult(ctx, out)
+		v.answer.Before = a.hooks.showHookEventsNowIfPossible(ctx, out)
 		return v.answer, v.err
 	case v := <-byHost:
 		if v.err != nil {
@@ -393,7 +393,7 @@ func (a *racingPrompter) answerFromHookOutcome(ctx context.Context, hookOutcome 
 		answer = *hookOutcome.Permission
 		answer.Source = cmp.Or(answer.Source, "hook")
 	}
-	answer.Before = a.hooks.eventsToShowWithResult(ctx, hookOutcome)
+	answer.Before = a.hooks.showHookEventsNowIfPossible(ctx, hookOutcome)
 	return answer
 }
 

@@ -55,7 +55,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		v := combineHookAndPolicyVerdicts(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
-			return runAcceptedCall(ctx, use, next, v.Decision, now)
+			return runCallAndRecordDecision(ctx, use, next, v.Decision, now)
 		case use.Agent != nil && use.Agent.NoPrompts:
 			r := denial(v)
 			r.Denied = nil
@@ -91,10 +91,10 @@ func Permission(o PermissionOptions) executor.Middleware {
 			}
 		}
 		before := answer.Before
-		if ev := applyAndSavePermissionUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEvent(ctx, ev) {
+		if ev := applyAndSavePermissionUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEventAndWait(ctx, ev) {
 			before = append(before, ev)
 		}
-		result, err := runAcceptedCall(ctx, use, next, decisionOfPermittedCall(v.Decision, answer), now)
+		result, err := runCallAndRecordDecision(ctx, use, next, decisionOfPermittedCall(v.Decision, answer), now)
 		result.Feedback = answer.Feedback
 		return prependEventsToResult(before, result), err
 	})
@@ -218,9 +218,9 @@ func combineHookAndPolicyVerdicts(use protocol.ToolUse, policyVerdict permission
 	return policyVerdict
 }
 
-// runAcceptedCall runs the call and records its duration. It also records the decision d, unless d is zero or an inner
+// runCallAndRecordDecision runs the call and records its duration. It also records the decision d, unless d is zero or an inner
 // layer has already recorded a decision.
-func runAcceptedCall(
+func runCallAndRecordDecision(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
 	began := now()

@@ -55,7 +55,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 		return err
 	}
 	w := errorFormatter{valueName: s.valueName, value: value, positions: map[string]int{}}
-	w.numberKeywords(s.text, "", true)
+	w.recordCheckOrder(s.text, "", true)
 	return formatValidationError(s.compiled.Validate(instance), w)
 }
 
@@ -261,8 +261,8 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 const keywordOrder = " type const enum not anyOf oneOf allOf $ref if then else maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern format" +
 	" maxItems minItems additionalItems items contains uniqueItems maxProperties minProperties required propertyNames additionalProperties dependencies dependency properties patternProperties "
 
-// numberKeywords numbers the parts of a schema in the order in which they are checked. Properties have the order of the text.
-func (w *errorFormatter) numberKeywords(part json.RawMessage, pointer string, isSchema bool) {
+// recordCheckOrder numbers the parts of a schema in the order in which they are checked. Properties have the order of the text.
+func (w *errorFormatter) recordCheckOrder(part json.RawMessage, pointer string, isSchema bool) {
 	w.positions[pointer] = len(w.positions)
 	object, _ := plainjson.Parse(part) // other values have no keywords
 	if isSchema {
@@ -271,12 +271,12 @@ func (w *errorFormatter) numberKeywords(part json.RawMessage, pointer string, is
 		})
 	}
 	for _, m := range object {
-		w.numberKeywords(m.Value, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key), !isSchema || !isKeywordInList(keywordsWithSchemasByName, m.Key))
+		w.recordCheckOrder(m.Value, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key), !isSchema || !isKeywordInList(keywordsWithSchemasByName, m.Key))
 	}
 	var list []json.RawMessage
 	_ = json.Unmarshal(part, &list) // other values have no elements
 	for n, element := range list {
-		w.numberKeywords(element, pointer+"/"+strconv.Itoa(n), true)
+		w.recordCheckOrder(element, pointer+"/"+strconv.Itoa(n), true)
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *ruleset) firstMatchingRule(behavior string, c *analyzedCall) *rule {
 			return false
 		}
 		if behavior == BehaviorAllow {
-			return r.matchesWholeCall(c)
+			return r.matchesCallAsOneUnit(c)
 		}
 		return r.matchesAnyPart(c)
 	})
@@ -294,9 +294,9 @@ func (r *rule) coversToolOfCall(c *analyzedCall) bool {
 	}
 }
 
-// matchesWholeCall reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
+// matchesCallAsOneUnit reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
 // [rule.matchesAnyPart] for rules that apply to a part of it.
-func (r *rule) matchesWholeCall(c *analyzedCall) bool {
+func (r *rule) matchesCallAsOneUnit(c *analyzedCall) bool {
 	if !r.coversToolOfCall(c) {
 		return false
 	}
@@ -328,7 +328,7 @@ func (r *rule) matchesWholeCall(c *analyzedCall) bool {
 // matchesAnyPart reports whether a deny or ask rule applies to the call or to one of the commands in its command line.
 // Each command is compared both with and without its variables and wrappers.
 func (r *rule) matchesAnyPart(c *analyzedCall) bool {
-	if r.matchesWholeCall(c) || r.matchesParameterValue(c) {
+	if r.matchesCallAsOneUnit(c) || r.matchesParameterValue(c) {
 		return true
 	}
 	if c.toolClass != claudecode.ToolClassRunsCommandLine || !r.coversToolOfCall(c) {
@@ -412,7 +412,7 @@ func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 func (s *ruleset) hasRuleForPath(behavior, tool, path string) bool {
 	file := &analyzedCall{modeAndRules: &modeAndRules{resolver: s.resolver}, name: tool, toolClass: toolClassOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
-		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matchesWholeCall(file)
+		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matchesCallAsOneUnit(file)
 	})
 }
 

@@ -158,13 +158,13 @@ func (d callDecider) decide(c *analyzedCall) Verdict {
 
 func (d callDecider) denialByRuleOrSymlinkWrite(c *analyzedCall) *Verdict {
 	if d.rules.hasMatchingRule(BehaviorDeny, c) {
-		return new(c.denyByRuleVerdict())
+		return new(c.newRuleDenialVerdict())
 	}
 	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		return newCommandLineOfCall(c).denialIfCommandUsesDeniedPath()
 	case claudecode.ToolClassWrite:
-		return cmp.Or(c.denialIfChangedFileIsReadDenied(), denialIfFileIsAnySymbolicLink(c))
+		return cmp.Or(c.denialIfChangedFileIsReadDenied(), denialIfFileItselfIsSymlink(c))
 	default:
 		return nil
 	}
@@ -210,13 +210,13 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 			return c.allowVerdict("other")
 		}
 	case claudecode.ToolClassSkill:
-		return d.skillVerdict(c)
+		return d.skillVerdictWithoutRule(c)
 	default:
 	}
 	return c.askVerdict(c.unansweredMessage(), "", "")
 }
 
-func (d callDecider) skillVerdict(c *analyzedCall) Verdict {
+func (d callDecider) skillVerdictWithoutRule(c *analyzedCall) Verdict {
 	if d.policyOptions.AskSkill != nil {
 		if asks, reasonType, reason := d.policyOptions.AskSkill(c.agentTypeOrSkill); asks {
 			v := c.askVerdict(c.unansweredMessage(), reasonType, reason)
@@ -299,7 +299,7 @@ func (p *Policy) IsReadableWithoutAsking(path string) bool {
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
 		file := &analyzedCall{modeAndRules: &p.modeAndRules, name: tool, toolClass: toolClassOf(tool), path: abs}
 		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
-			return r.Behavior == BehaviorAllow && r.content != "" && r.matchesWholeCall(file)
+			return r.Behavior == BehaviorAllow && r.content != "" && r.matchesCallAsOneUnit(file)
 		})
 	})
 }

@@ -20,7 +20,7 @@ type filesReadAndChanged struct{ reads, changes []fileOperand }
 // filesReadAndChanged returns the files that a command reads and changes, except the files of its redirections.
 func (l shellWordResolver) filesReadAndChanged(cmd shellcmd.Command) filesReadAndChanged {
 	name := cmd.Name()
-	if base := path.Base(name); isFileChangingCommand(base) && base != "sed" || base == "tee" {
+	if base := path.Base(name); isAutoAllowedInAcceptEdits(base) && base != "sed" || base == "tee" {
 		name = base
 	}
 	if name == "git" {
@@ -35,7 +35,7 @@ func (l shellWordResolver) filesReadAndChanged(cmd shellcmd.Command) filesReadAn
 		return filesReadAndChanged{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":
 		return filesReadAndChanged{ops, ops}
-	case isFileChangingCommand(name) || name == "tee":
+	case isAutoAllowedInAcceptEdits(name) || name == "tee":
 		return filesReadAndChanged{nil, ops}
 	case shellcmd.ReadingPhrase(name) == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
 		return filesReadAndChanged{}
@@ -155,7 +155,7 @@ func (l shellWordResolver) expandOperand(text string, word shellcmd.Word) fileOp
 			out.isKnown = false
 			continue
 		}
-		out.paths = append(out.paths, l.fileSystem.Glob(l.absoluteGlob(glob))...)
+		out.paths = append(out.paths, l.fileSystem.Glob(l.globFromCurrentDir(glob))...)
 	}
 	if len(out.paths) == 1 {
 		out.text = out.paths[0]
@@ -298,8 +298,8 @@ func pathsOfPlainOperands(operands []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(operands), func(op fileOperand) bool { return !op.isPlain }))
 }
 
-// isFileChangingCommand reports whether a command changes files and may run without a question in mode acceptEdits.
-func isFileChangingCommand(name string) bool {
+// isAutoAllowedInAcceptEdits reports whether a command changes files and may run without a question in mode acceptEdits.
+func isAutoAllowedInAcceptEdits(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 

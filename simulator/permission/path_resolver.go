@@ -68,7 +68,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
 }
 
-func (p *pathResolver) absoluteGlob(pattern string) string {
+func (p *pathResolver) globFromCurrentDir(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}

@@ -109,7 +109,7 @@ var unparsableStartPattern = shellcmd.LazyRegexp(`(?m)(^|[;&|])\s*((coproc|time)
 // analysed: a variable or argument in it has no clear value, or the script is in a function or case.
 func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
 	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || incompleteLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
-		return uncheckedRemovalApproval()
+		return uncheckedRemovalScriptApproval()
 	}
 	texts := c.script.UnreadCompounds
 	if compoundWithHeredocPattern().MatchString(c.command) && c.parseErr != nil && strings.Contains(c.parseErr.Error(), "unclosed here-document") {
@@ -117,20 +117,20 @@ func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
 	}
 	for _, text := range texts {
 		if shellNamePattern().MatchString(text) && scriptOptionPattern().MatchString(text) && (removalTextPattern().MatchString(text) || scriptRunsRmOrRmdir(strings.ReplaceAll(text, `\rm`, ""))) {
-			return uncheckedRemovalApproval()
+			return uncheckedRemovalScriptApproval()
 		}
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValuesFromScript().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable
 		if isUnread && removalScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && scriptRunsRmOrRmdir(script) {
-			return uncheckedRemovalApproval()
+			return uncheckedRemovalScriptApproval()
 		}
 	}
 	return nil
 }
 
-func uncheckedRemovalApproval() *approvalRequest {
+func uncheckedRemovalScriptApproval() *approvalRequest {
 	return dangerousRemovalApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
 		"A shell script runs rm and could not be checked")
 }

@@ -56,7 +56,7 @@ var specialWindowsPathPattern = shellcmd.LazyRegexp(`(?i)^//|\.\.\.(/|$)|[^/. ~]
 func (c *analyzedCall) verdictIfReadPathIsSpecialOnWindows() *Verdict {
 	if c.toolClass != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
 		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
-			return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matchesWholeCall(c)
+			return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matchesCallAsOneUnit(c)
 		}) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !shellcmd.HasWrite(cmd.Redirects) && !isCopyOrMoveWithOptions(inner) {
+		if name := inner.Name(); (isAutoAllowedInAcceptEdits(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !shellcmd.HasWrite(cmd.Redirects) && !isCopyOrMoveWithOptions(inner) {
 			if q := c.approvalForFirstSensitiveOperand(inner); q != nil {
 				return q
 			}

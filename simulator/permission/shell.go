@@ -132,14 +132,14 @@ func isAllowedByAcceptEditsMode(cmd shellcmd.Command) bool {
 	isUnclear := func(w shellcmd.Word) bool { return w.IsDynamic || w.Shape != "" && strings.Trim(w.Shape, `\`) == "" }
 	switch {
 	case slices.ContainsFunc(cmd.Words, isUnclear), cmd.Interleaved, cmd.IsContinued, cmd.IsTimed && len(cmd.Assignments) > 0,
-		!cmd.HasOnlyHarmlessAssignments(), !wrapperPattern().MatchString(strings.Join(own, " ") + " "):
+		!cmd.AreAssignmentsHarmless(), !wrapperPattern().MatchString(strings.Join(own, " ") + " "):
 		return false
 	case inner.Name() == "touch":
 		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return a != "" && strings.ContainsRune("- \t\n\\", rune(a[0])) })
 	case inner.Name() == "sed":
 		return inner.IsPlainSedSubstitution() || inner.IsReadOnly()
 	}
-	return isFileChangingCommand(inner.Name())
+	return isAutoAllowedInAcceptEdits(inner.Name())
 }
 
 func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
@@ -252,7 +252,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":
 		from(1)
 		texts[1].spaced = true
-	case len(cmd.Args) > 0 && cmd.HasOnlyHarmlessAssignments() && wrapperPattern().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
+	case len(cmd.Args) > 0 && cmd.AreAssignmentsHarmless() && wrapperPattern().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
 		from(own)
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })

@@ -40,7 +40,7 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 		}
 		to = c.words.withRedirectedFiles(to, cmd.Redirects)
 		if refused == nil && c.isDeniedIn(directories, to) {
-			refused = new(c.denyCommandVerdict("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withDecisionRuleSourceAndCode(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
+			refused = new(c.denyCommandVerdict("subcommandResults", c.refusedCommandTextOrWholeLine(cmd)).withDecisionRuleSourceAndCode(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 		}
 	}
 	return refused
@@ -75,7 +75,7 @@ func (c commandLine) readDenialAfterCD(directories []string, commandName string,
 			if abs := c.modeAndRules.resolver.absolutePathFrom(place, path); c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, "Read", abs) {
 				v := c.denyVerdict("rule", commandName+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
-					return r.matchesWholeCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
+					return r.matchesCallAsOneUnit(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
 				})
 				return new(v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 			}

@@ -84,7 +84,7 @@ const (
 // files, if its command line also changes the directory; it returns nil for other commands.
 func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutBuiltinAndTimeoutPrefix().Name() == "cd" })
-	if !moves || c.chainDirectory != "" || !isFileChangingCommand(unwrappedCommand.Name()) {
+	if !moves || c.chainDirectory != "" || !isAutoAllowedInAcceptEdits(unwrappedCommand.Name()) {
 		return nil
 	}
 	q := &approvalRequest{
@@ -115,7 +115,7 @@ func (c commandLine) redirectReadOrWriteApproval() *approvalRequest {
 		}
 		for _, path := range op.paths {
 			if r.WritesFile && globTextPattern().MatchString(path) {
-				return c.approvalForGlobInWrite(path)
+				return c.newGlobWriteApproval(path)
 			}
 			if q := c.approvalOfRedirect(r, c.modeAndRules.resolver.resolveLinksBeforeParents(path)); q != nil {
 				return q
@@ -168,7 +168,7 @@ func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (out
 			}
 		}
 	}
-	if !isFileChangingCommand(name) && name != "tee" || cmd.IsReadOnly() {
+	if !isAutoAllowedInAcceptEdits(name) && name != "tee" || cmd.IsReadOnly() {
 		return nil, nil
 	}
 	return c.approvalsForFirstUnpermittedChange(inner)
@@ -219,7 +219,7 @@ func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absol
 	var paths []string
 	for _, op := range operands {
 		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globTextPattern().MatchString(p) }) {
-			return nil, c.approvalForGlobInWrite(op.text)
+			return nil, c.newGlobWriteApproval(op.text)
 		}
 		if q := c.words.approvalIfPathUnclear(op); q != nil {
 			return nil, q
@@ -259,7 +259,7 @@ func (c commandLine) newPathChangeApproval(changeDescription, abs string, isInWo
 	return q
 }
 
-func (c commandLine) approvalForGlobInWrite(path string) *approvalRequest {
+func (c commandLine) newGlobWriteApproval(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, reasonCode: "other",
@@ -279,7 +279,7 @@ func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *appro
 	return q
 }
 
-func (c commandLine) pipelineCommandOrWholeLineText(refusedCommand shellcmd.Command) string {
+func (c commandLine) refusedCommandTextOrWholeLine(refusedCommand shellcmd.Command) string {
 	if c.script.IsPipeline {
 		return refusedCommand.Text
 	}

@@ -172,7 +172,7 @@ func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
 	reading := &analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: c.path}
 	hides := func(r rule) bool {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
-		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matchesWholeCall(reading)
+		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matchesCallAsOneUnit(reading)
 	}
 	at := slices.IndexFunc(c.modeAndRules.rules.rules, hides)
 	if at < 0 {
@@ -186,9 +186,9 @@ func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
 	return new(v.withDecisionRuleSourceAndCode(c.modeAndRules.rules.rules[at].Source))
 }
 
-// denialIfFileIsAnySymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
+// denialIfFileItselfIsSymlink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
 // the path is followed (observed with 2.1.330). Nil means that the file is not a link.
-func denialIfFileIsAnySymbolicLink(c *analyzedCall) *Verdict {
+func denialIfFileItselfIsSymlink(c *analyzedCall) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.modeAndRules.resolver.resolveLinks(c.path)
 	if target == filepath.Join(c.modeAndRules.resolver.resolveLinks(filepath.Clean(dir)), name) {
@@ -199,7 +199,7 @@ func denialIfFileIsAnySymbolicLink(c *analyzedCall) *Verdict {
 	return &v
 }
 
-func (c *analyzedCall) denyByRuleVerdict() Verdict {
+func (c *analyzedCall) newRuleDenialVerdict() Verdict {
 	for _, r := range c.modeAndRules.rules.rules {
 		if r.Behavior == BehaviorDeny && r.matchesParameterValue(c) {
 			v := c.denyVerdict("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
@@ -217,7 +217,7 @@ func (c *analyzedCall) denyByRuleVerdict() Verdict {
 	what := "use " + c.use.Name
 	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
-		return c.denyCommandLineByRuleVerdict()
+		return c.newCommandLineDenialVerdict()
 	case claudecode.ToolClassRead:
 		what = "read " + c.path
 	default:
@@ -241,8 +241,8 @@ func (c *analyzedCall) sourceOfDenialByRule() (userRejectOrConfig string) {
 	return c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommandLineByRuleVerdict refuses a command line. If one command of a pipeline is the reason, the message shows it.
-func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
+// newCommandLineDenialVerdict refuses a command line. If one command of a pipeline is the reason, the message shows it.
+func (c *analyzedCall) newCommandLineDenialVerdict() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
 	for _, r := range c.modeAndRules.rules.rules {
@@ -254,7 +254,7 @@ func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 			v.DenyRule = true
 			return v.withDecisionRuleSourceAndCode(r.Source)
 		}
-		if r.matchesWholeCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
+		if r.matchesCallAsOneUnit(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
 			single && slices.Contains(c.script.Commands[0].UnwrappedCommandLines(), r.content) {
 			reasonType = "rule"
 		}

@@ -220,7 +220,7 @@ type Result struct {
 	FastModeState          string                        `json:"fast_mode_state,omitempty"`
 	FastModeDisabledReason string                        `json:"fast_mode_disabled_reason,omitempty"`
 	Origin                 json.RawMessage               `json:"origin,omitempty"`
-	SubagentStats          *SubagentStats                `json:"subagent_stats,omitempty"`
+	SubagentStats          *SubagentCounts               `json:"subagent_stats,omitempty"`
 	SafetyStops            *int                          `json:"safety_stops,omitempty"`
 	IsError                bool                          `json:"is_error"`
 	NumTurns               int                           `json:"num_turns"`
@@ -276,8 +276,8 @@ type DeferredToolUse struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// SubagentStats counts the sub-agents of the session.
-type SubagentStats struct {
+// SubagentCounts counts the sub-agents of the session.
+type SubagentCounts struct {
 	Spawned             int                     `json:"spawned"`
 	Requested           RequestedSubagentCounts `json:"requested"`
 	StartedInBackground int                     `json:"started_in_background"`
@@ -326,11 +326,11 @@ type StreamEvent struct {
 	UserMessageUUIDs []string  `json:"user_message_uuids,omitempty"`
 	OwedRows         *[]string `json:"owed_rows,omitempty"` // present together with the uuids; in all observed cases it was empty
 	// AbandonedBlocks is set only in the message_stop of an interrupted message.
-	AbandonedBlocks *InterruptedMessageBlocks `json:"abandoned_blocks,omitempty"`
+	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// InterruptedMessageBlocks lists the incomplete blocks of a message: the block at FromBlockIndex and all later ones.
-type InterruptedMessageBlocks struct {
+// AbandonedBlocks lists the incomplete blocks of a message: the block at FromBlockIndex and all later ones.
+type AbandonedBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`
 }

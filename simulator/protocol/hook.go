@@ -104,8 +104,8 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return MarshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
-// HookEffectOnPrompt describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
-type HookEffectOnPrompt struct {
+// PromptSubmitOutcome describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
+type PromptSubmitOutcome struct {
 	Kind      string `json:"kind"`
 	IsKept    bool   `json:"prompt_kept"`
 	NoVerdict string `json:"no_verdict_kind,omitempty"`

@@ -41,8 +41,8 @@ func (l NeverNullJSONList[T]) MarshalJSON() ([]byte, error) {
 	return Marshal([]T(l))
 }
 
-// PreToolUseHook runs before the permission check of a call.
-type PreToolUseHook struct {
+// PreToolUseHookInput runs before the permission check of a call.
+type PreToolUseHookInput struct {
 	ToolName     string               `json:"tool_name"`
 	ToolInput    json.RawMessage      `json:"tool_input"`
 	ToolUseID    string               `json:"tool_use_id"`
@@ -50,8 +50,8 @@ type PreToolUseHook struct {
 	InputChanged bool                 `json:"-"`                    // the model wrote another input than ToolInput, for example a relative path
 }
 
-// PostToolUseHook runs after a successful call.
-type PostToolUseHook struct {
+// PostToolUseHookInput runs after a successful call.
+type PostToolUseHookInput struct {
 	ToolName     string               `json:"tool_name"`
 	ToolInput    json.RawMessage      `json:"tool_input"`
 	ToolResponse any                  `json:"tool_response"` // structured output; nil means null
@@ -60,8 +60,8 @@ type PostToolUseHook struct {
 	MCPServer    *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
-// PostToolUseFailureHook runs after a failed call; Error is the text of the tool result.
-type PostToolUseFailureHook struct {
+// PostToolUseFailureHookInput runs after a failed call; Error is the text of the tool result.
+type PostToolUseFailureHookInput struct {
 	ToolName    string               `json:"tool_name"`
 	ToolInput   json.RawMessage      `json:"tool_input"`
 	ToolUseID   string               `json:"tool_use_id"`
@@ -71,36 +71,36 @@ type PostToolUseFailureHook struct {
 	MCPServer   *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
-// PostToolBatchHook runs after all calls of one assistant message.
-type PostToolBatchHook struct {
-	ToolCalls NeverNullJSONList[HookToolCall] `json:"tool_calls"`
+// PostToolBatchHookInput runs after all calls of one assistant message.
+type PostToolBatchHookInput struct {
+	ToolCalls NeverNullJSONList[PostToolBatchCall] `json:"tool_calls"`
 }
 
-// HookToolCall is a tool call with its response, as one element of a [PostToolBatchHook].
-type HookToolCall struct {
+// PostToolBatchCall is a tool call with its response, as one element of a [PostToolBatchHookInput].
+type PostToolBatchCall struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
 	ToolUseID    string          `json:"tool_use_id"`
 	ToolResponse any             `json:"tool_response,omitempty"`
 }
 
-// PermissionRequestHook runs while the host is asked for permission.
-type PermissionRequestHook struct {
+// PermissionRequestHookInput runs while the host is asked for permission.
+type PermissionRequestHookInput struct {
 	ToolName    string               `json:"tool_name"`
 	ToolInput   json.RawMessage      `json:"tool_input"`
 	Suggestions []PermissionUpdate   `json:"permission_suggestions,omitzero"` // nil means none are known
 	MCPServer   *ServerNameAndSource `json:"mcp_server,omitempty"`
 }
 
-// UserPromptSubmitHook runs before a turn.
-type UserPromptSubmitHook struct {
+// UserPromptSubmitHookInput runs before a turn.
+type UserPromptSubmitHookInput struct {
 	Prompt       string `json:"prompt"`
 	Source       string `json:"source,omitempty"` // user, sdk, system, loop_wakeup, schedule_wakeup, poll_event
 	SessionTitle string `json:"session_title,omitempty"`
 }
 
-// UserPromptExpansionHook runs before a command is expanded into a prompt.
-type UserPromptExpansionHook struct {
+// UserPromptExpansionHookInput runs before a command is expanded into a prompt.
+type UserPromptExpansionHookInput struct {
 	ExpansionType string `json:"expansion_type"` // slash_command, mcp_prompt
 	CommandName   string `json:"command_name"`
 	CommandArgs   string `json:"command_args"`
@@ -108,8 +108,8 @@ type UserPromptExpansionHook struct {
 	Prompt        string `json:"prompt"`
 }
 
-// StopHook runs before the end of a turn.
-type StopHook struct {
+// StopHookInput runs before the end of a turn.
+type StopHookInput struct {
 	StopHookActive       bool                              `json:"stop_hook_active"` // an earlier Stop hook has already made this turn continue
 	LastAssistantMessage string                            `json:"last_assistant_message,omitempty"`
 	BackgroundTasks      NeverNullJSONList[BackgroundTask] `json:"background_tasks"`
@@ -137,20 +137,20 @@ type SessionCron struct {
 	Prompt    string `json:"prompt"`
 }
 
-// StopFailureHook runs after a turn that ended with an API error.
-type StopFailureHook struct {
+// StopFailureHookInput runs after a turn that ended with an API error.
+type StopFailureHookInput struct {
 	Error                string `json:"error"`
 	ErrorDetails         string `json:"error_details,omitempty"`
 	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
 }
 
-// SubagentStartHook runs before a sub-agent's first request. [HookBase] identifies the agent.
-type SubagentStartHook struct {
+// SubagentStartHookInput runs before a sub-agent's first request. [HookBase] identifies the agent.
+type SubagentStartHookInput struct {
 	AgentType string `json:"-"`
 }
 
-// SubagentStopHook runs before the end of a sub-agent. [HookBase] identifies the agent.
-type SubagentStopHook struct {
+// SubagentStopHookInput runs before the end of a sub-agent. [HookBase] identifies the agent.
+type SubagentStopHookInput struct {
 	AgentType            string                            `json:"-"`
 	StopHookActive       bool                              `json:"stop_hook_active"`
 	AgentTranscriptPath  string                            `json:"agent_transcript_path"`
@@ -159,20 +159,20 @@ type SubagentStopHook struct {
 	SessionCrons         NeverNullJSONList[SessionCron]    `json:"session_crons"`
 }
 
-// PreCompactHook runs before a compaction.
-type PreCompactHook struct {
+// PreCompactHookInput runs before a compaction.
+type PreCompactHookInput struct {
 	Trigger            string  `json:"trigger"` // manual, auto
 	CustomInstructions *string `json:"custom_instructions"`
 }
 
-// PostCompactHook runs after a compaction.
-type PostCompactHook struct {
+// PostCompactHookInput runs after a compaction.
+type PostCompactHookInput struct {
 	Trigger        string `json:"trigger"` // manual, auto
 	CompactSummary string `json:"compact_summary"`
 }
 
-// SessionStartHook runs at the start of a session.
-type SessionStartHook struct {
+// SessionStartHookInput runs at the start of a session.
+type SessionStartHookInput struct {
 	Source                   string   `json:"source"` // startup, resume, clear, compact, fork
 	AgentType                string   `json:"agent_type,omitempty"`
 	Model                    string   `json:"model,omitempty"`
@@ -183,13 +183,13 @@ type SessionStartHook struct {
 	EstimatedCacheWriteUSD   *float64 `json:"estimated_cache_write_usd,omitempty"`
 }
 
-// SessionEndHook runs at the end of a session.
-type SessionEndHook struct {
+// SessionEndHookInput runs at the end of a session.
+type SessionEndHookInput struct {
 	Reason string `json:"reason"` // clear, resume, logout, prompt_input_exit, other
 }
 
-// SetupHook runs for --init and --maintenance.
-type SetupHook struct {
+// SetupHookInput runs for --init and --maintenance.
+type SetupHookInput struct {
 	Trigger string `json:"trigger"` // init, maintenance
 }
 
@@ -202,14 +202,14 @@ type HookChecklistTask struct {
 	TeamName        string `json:"team_name,omitempty"`
 }
 
-// TaskCreatedHook runs before a task is created.
-type TaskCreatedHook struct{ HookChecklistTask }
+// TaskCreatedHookInput runs before a task is created.
+type TaskCreatedHookInput struct{ HookChecklistTask }
 
-// TaskCompletedHook runs before a task is completed.
-type TaskCompletedHook struct{ HookChecklistTask }
+// TaskCompletedHookInput runs before a task is completed.
+type TaskCompletedHookInput struct{ HookChecklistTask }
 
-// InstructionsLoadedHook runs when an instruction file was read.
-type InstructionsLoadedHook struct {
+// InstructionsLoadedHookInput runs when an instruction file was read.
+type InstructionsLoadedHookInput struct {
 	FilePath        string   `json:"file_path"`
 	MemoryType      string   `json:"memory_type"` // User, Project, Local, Managed
 	LoadReason      string   `json:"load_reason"`
@@ -218,8 +218,8 @@ type InstructionsLoadedHook struct {
 	ParentFilePath  string   `json:"parent_file_path,omitempty"`
 }
 
-// ElicitationHook runs before the user is asked a question of an MCP server.
-type ElicitationHook struct {
+// ElicitationHookInput runs before the user is asked a question of an MCP server.
+type ElicitationHookInput struct {
 	Server  string          `json:"mcp_server_name"`
 	Message string          `json:"message"`
 	Mode    string          `json:"mode"` // form, url
@@ -228,8 +228,8 @@ type ElicitationHook struct {
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
 }
 
-// ElicitationResultHook runs before the user's answer is sent to an MCP server.
-type ElicitationResultHook struct {
+// ElicitationResultHookInput runs before the user's answer is sent to an MCP server.
+type ElicitationResultHookInput struct {
 	Server  string          `json:"mcp_server_name"`
 	ID      string          `json:"elicitation_id,omitempty"`
 	Mode    string          `json:"mode"`
@@ -237,14 +237,14 @@ type ElicitationResultHook struct {
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// CwdChangedHook runs when the working directory has changed.
-type CwdChangedHook struct {
+// CwdChangedHookInput runs when the working directory has changed.
+type CwdChangedHookInput struct {
 	OldCWD string `json:"old_cwd"`
 	NewCWD string `json:"new_cwd"`
 }
 
-// MessageDisplayHook runs before text is shown on screen.
-type MessageDisplayHook struct {
+// MessageDisplayHookInput runs before text is shown on screen.
+type MessageDisplayHookInput struct {
 	TurnID    string `json:"turn_id"`
 	MessageID string `json:"message_id"`
 	Index     int    `json:"index"`
@@ -254,34 +254,39 @@ type MessageDisplayHook struct {
 
 // The hook methods return each event's name and the subject that matchers are compared with.
 
-func (in PreToolUseHook) hook() (event, subject string)  { return "PreToolUse", in.ToolName }
-func (in PostToolUseHook) hook() (event, subject string) { return "PostToolUse", in.ToolName }
-func (in PostToolUseFailureHook) hook() (event, subject string) {
+func (in PreToolUseHookInput) hook() (event, subject string)  { return "PreToolUse", in.ToolName }
+func (in PostToolUseHookInput) hook() (event, subject string) { return "PostToolUse", in.ToolName }
+func (in PostToolUseFailureHookInput) hook() (event, subject string) {
 	return "PostToolUseFailure", in.ToolName
 }
-func (PostToolBatchHook) hook() (event, subject string) { return "PostToolBatch", "" }
-func (in PermissionRequestHook) hook() (event, subject string) {
+func (PostToolBatchHookInput) hook() (event, subject string) { return "PostToolBatch", "" }
+func (in PermissionRequestHookInput) hook() (event, subject string) {
 	return "PermissionRequest", in.ToolName
 }
-func (UserPromptSubmitHook) hook() (event, subject string) { return "UserPromptSubmit", "" }
-func (in UserPromptExpansionHook) hook() (event, subject string) {
+func (UserPromptSubmitHookInput) hook() (event, subject string) { return "UserPromptSubmit", "" }
+func (in UserPromptExpansionHookInput) hook() (event, subject string) {
 	return "UserPromptExpansion", in.CommandName
 }
-func (StopHook) hook() (event, subject string)             { return "Stop", "" }
-func (in StopFailureHook) hook() (event, subject string)   { return "StopFailure", in.Error }
-func (in SubagentStartHook) hook() (event, subject string) { return "SubagentStart", in.AgentType }
-func (in SubagentStopHook) hook() (event, subject string)  { return "SubagentStop", in.AgentType }
-func (in PreCompactHook) hook() (event, subject string)    { return "PreCompact", in.Trigger }
-func (in PostCompactHook) hook() (event, subject string)   { return "PostCompact", in.Trigger }
-func (in SessionStartHook) hook() (event, subject string)  { return "SessionStart", in.Source }
-func (in SessionEndHook) hook() (event, subject string)    { return "SessionEnd", in.Reason }
-func (in SetupHook) hook() (event, subject string)         { return "Setup", in.Trigger }
-func (TaskCreatedHook) hook() (event, subject string)      { return "TaskCreated", "" }
-func (TaskCompletedHook) hook() (event, subject string)    { return "TaskCompleted", "" }
-func (in InstructionsLoadedHook) hook() (event, subject string) {
+func (StopHookInput) hook() (event, subject string)           { return "Stop", "" }
+func (in StopFailureHookInput) hook() (event, subject string) { return "StopFailure", in.Error }
+func (in SubagentStartHookInput) hook() (event, subject string) { return "SubagentStart", in.AgentType }
+
+func (in SubagentStopHookInput) hook() (event, subject string) { return "SubagentStop", in.AgentType }
+func (in PreCompactHookInput) hook() (event, subject string)   { return "PreCompact", in.Trigger }
+func (in PostCompactHookInput) hook() (event, subject string)  { return "PostCompact", in.Trigger }
+func (in SessionStartHookInput) hook() (event, subject string) { return "SessionStart", in.Source }
+func (in SessionEndHookInput) hook() (event, subject string)   { return "SessionEnd", in.Reason }
+func (in SetupHookInput) hook() (event, subject string)        { return "Setup", in.Trigger }
+func (TaskCreatedHookInput) hook() (event, subject string)     { return "TaskCreated", "" }
+func (TaskCompletedHookInput) hook() (event, subject string)   { return "TaskCompleted", "" }
+func (in InstructionsLoadedHookInput) hook() (event, subject string) {
 	return "InstructionsLoaded", in.LoadReason
 }
-func (in ElicitationHook) hook() (event, subject string)       { return "Elicitation", in.Server }
-func (in ElicitationResultHook) hook() (event, subject string) { return "ElicitationResult", in.Server }
-func (CwdChangedHook) hook() (event, subject string)           { return "CwdChanged", "" }
-func (MessageDisplayHook) hook() (event, subject string)       { return "MessageDisplay", "" }
+
+func (in ElicitationHookInput) hook() (event, subject string) { return "Elicitation", in.Server }
+
+func (in ElicitationResultHookInput) hook() (event, subject string) {
+	return "ElicitationResult", in.Server
+}
+func (CwdChangedHookInput) hook() (event, subject string)     { return "CwdChanged", "" }
+func (MessageDisplayHookInput) hook() (event, subject string) { return "MessageDisplay", "" }

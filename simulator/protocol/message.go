@@ -195,8 +195,8 @@ func (n *Null[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &n.Value)
 }
 
-// ReplyBeforeResume describes the last reply of the model before this run of the session.
-type ReplyBeforeResume struct {
+// LastReplyBeforeResume describes the last reply of the model before this run of the session.
+type LastReplyBeforeResume struct {
 	At        time.Time
 	Model     string
 	Tokens    int      // tokens of the whole context up to this reply

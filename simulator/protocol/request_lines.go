@@ -64,12 +64,12 @@ type RequestLine struct {
 	Tail          []string           `json:"tail"`           // hashes of the messages that follow those taken over from Base
 	CacheControl  []CacheControlMark `json:"cacheControl"`
 	EchoInputs    bool               `json:"echoWireToolInputs"`
-	Thread        RequestLineThread  `json:"thread"`
+	Thread        RequestThread      `json:"thread"`
 	RequestDigest string             `json:"requestDigest"`
 }
 
-// RequestLineThread is the thread that a request belongs to.
-type RequestLineThread struct {
+// RequestThread is the thread that a request belongs to.
+type RequestThread struct {
 	Type string `json:"type"` // "none"
 }
 
@@ -81,14 +81,14 @@ type CacheControlMark struct {
 
 // RequestParams are the parameters of a request except its messages.
 type RequestParams struct {
-	Model             string             `json:"model"`
-	Betas             []string           `json:"betas"`
-	MaxTokens         int                `json:"max_tokens"`
-	Thinking          *RequestThinking   `json:"thinking,omitempty"`
-	Temperature       int                `json:"temperature,omitempty"` // set if the model could think but must not
-	ContextManagement *ContextManagement `json:"context_management,omitempty"`
-	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
-	Speed             string             `json:"speed,omitempty"` // "fast" in fast mode
+	Model             string                    `json:"model"`
+	Betas             []string                  `json:"betas"`
+	MaxTokens         int                       `json:"max_tokens"`
+	Thinking          *RequestThinking          `json:"thinking,omitempty"`
+	Temperature       int                       `json:"temperature,omitempty"` // set if the model could think but must not
+	ContextManagement *RequestContextManagement `json:"context_management,omitempty"`
+	OutputConfig      *OutputConfig             `json:"output_config,omitempty"`
+	Speed             string                    `json:"speed,omitempty"` // "fast" in fast mode
 }
 
 // RequestThinking specifies whether the model may think, and which part of its thinking is shown.
@@ -98,13 +98,13 @@ type RequestThinking struct {
 	Display      string `json:"display,omitempty"` // "updates" or "omitted"
 }
 
-// ContextManagement specifies the content that the API removes from a long conversation.
-type ContextManagement struct {
-	Edits []ContextManagementEdit `json:"edits"`
+// RequestContextManagement specifies the content that the API removes from a long conversation.
+type RequestContextManagement struct {
+	Edits []ContextManagementRule `json:"edits"`
 }
 
-// ContextManagementEdit is one rule of a [ContextManagement].
-type ContextManagementEdit struct {
+// ContextManagementRule is one rule of a [RequestContextManagement].
+type ContextManagementRule struct {
 	Type string `json:"type"`
 	Keep string `json:"keep"`
 }

@@ -157,9 +157,9 @@ type VerbatimOutput struct {
 	Stderr string
 }
 
-// HiddenEvent is an event that is recorded in transcripts but not shown on stdout, such as the messages of a
+// TranscriptOnlyEvent is an event that is recorded in transcripts but not shown on stdout, such as the messages of a
 // sub-agent whose output was not requested.
-type HiddenEvent struct{ Event Event }
+type TranscriptOnlyEvent struct{ Event Event }
 
 // AgentUsage is the usage of a sub-agent. It is part of the session's costs, but not of the turn's usage.
 type AgentUsage struct {
@@ -190,7 +190,7 @@ func (*RequestRepeated) event()             {}
 func (*StderrWarning) event()               {}
 func (*TurnPromptWithdrawnByUser) event()   {}
 func (*RawTranscriptOnlyLine) event()       {}
-func (*HiddenEvent) event()                 {}
+func (*TranscriptOnlyEvent) event()         {}
 func (*VerbatimOutput) event()              {}
 func (*AgentUsage) event()                  {}
 

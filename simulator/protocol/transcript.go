@@ -129,11 +129,11 @@ type LineDecision struct {
 // wrote (API errors) are a [SyntheticLine].
 type AssistantLine struct {
 	LineHead
-	Message            LineMessage `json:"message"`
-	ThinkingDurationMS *int        `json:"thinkingDurationMs,omitempty"`
-	ThinkingDisplay    string      `json:"thinkingDisplay,omitempty"`
-	IsAbortedMidStream bool        `json:"isAbortedMidStream,omitempty"`
-	ToolInputStreamMS  *int        `json:"toolInputStreamMs,omitempty"`
+	Message            LineAssistantMessage `json:"message"`
+	ThinkingDurationMS *int                 `json:"thinkingDurationMs,omitempty"`
+	ThinkingDisplay    string               `json:"thinkingDisplay,omitempty"`
+	IsAbortedMidStream bool                 `json:"isAbortedMidStream,omitempty"`
+	ToolInputStreamMS  *int                 `json:"toolInputStreamMs,omitempty"`
 	// IngestContext holds, by the id of a Bash call, the directory in the [ChangeDirectoryPrefix] that the model wrote.
 	IngestContext  map[string]map[string]string `json:"wireIngestContext,omitempty"`
 	APIBlockIndex  int                          `json:"apiBlockIndex"`
@@ -160,8 +160,8 @@ type LineAttribution struct {
 	MCPTool   string `json:"attributionMcpTool,omitempty"`
 }
 
-// LineMessage is an [AssistantMessage] with the keys of transcripts.
-type LineMessage struct {
+// LineAssistantMessage is an [AssistantMessage] with the keys of transcripts.
+type LineAssistantMessage struct {
 	ID           string            `json:"id"`
 	Type         string            `json:"type"` // "message"
 	Role         string            `json:"role"` // "assistant"
@@ -280,7 +280,7 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// PromptSubmitEnding is a [HookEffectOnPrompt] with the keys of transcripts. It was never observed with no_verdict.
+// PromptSubmitEnding is a [PromptSubmitOutcome] with the keys of transcripts. It was never observed with no_verdict.
 type PromptSubmitEnding struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"

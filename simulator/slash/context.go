@@ -26,8 +26,8 @@ type MemoryFile struct {
 	Tokens int    `json:"tokens"`
 }
 
-// LoadedContext is the part of the context that the session has loaded in addition to the conversation.
-type LoadedContext struct {
+// LoadedContextTokens is the part of the context that the session has loaded in addition to the conversation.
+type LoadedContextTokens struct {
 	SystemPrompt, SystemTools, DeferredTools  int // tokens; the system tools include the list of skills
 	AddedByFirstRequest                       int // tokens of SystemTools that a session without requests lacks
 	MCPInstructions, MCPTools, Agents, Skills []UsageItem
@@ -87,7 +87,7 @@ const (
 
 // NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
 // CLI, the category Messages is the part of the request that belongs to no other category.
-func NewContext(model string, contextWindow ContextWindowSize, lastReply *ReplyUsage, loaded LoadedContext) Context {
+func NewContext(model string, contextWindow ContextWindowSize, lastReply *ReplyUsage, loaded LoadedContextTokens) Context {
 	window := contextWindow.Tokens
 	c := Context{
 		Window: contextWindow, Model: model, MaxTokens: window, LastReply: lastReply, MCPInstructions: loaded.MCPInstructions,

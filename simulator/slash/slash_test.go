@@ -139,7 +139,7 @@ func FuzzFill(f *testing.F) {
 
 // The categories and their order (observed with 2.1.330).
 func TestContext(t *testing.T) {
-	loaded := slash.LoadedContext{SystemPrompt: 1857, SystemTools: 7761, AddedByFirstRequest: 155, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
+	loaded := slash.LoadedContextTokens{SystemPrompt: 1857, SystemTools: 7761, AddedByFirstRequest: 155, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
 	c := slash.NewContext("claude-opus-5-5", slash.ContextWindowSize{Tokens: 1_000_000}, nil, loaded)
 	want := []slash.UsageCategory{
 		{"System prompt", 1857, "used"},
@@ -162,7 +162,7 @@ func TestContext(t *testing.T) {
 	if diff := cmp.Diff([]slash.UsageCategory{{"Messages", 9, "used"}, {"Free space", 190_528, "free"}}, small.Categories[4:]); diff != "" || !strings.HasSuffix(strings.SplitAfter(small.UsageMarkdown(), "| 95.3% |\n")[0], "| Free space | 190.5k | 95.3% |\n") {
 		t.Errorf("a model with a small window has no buffer:\n%s\n%s", diff, small.UsageMarkdown())
 	}
-	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContext{
+	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContextTokens{
 		MCPTools: []slash.UsageItem{{Name: "mcp__a__b", Server: "a"}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
 	if full.TotalTokens != 5100 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.UsageMarkdown(), "| Project | CLAUDE.md | 3 |") || !strings.Contains(full.UsageMarkdown(), "| mcp__a__b | a | 0 |") {
@@ -176,7 +176,7 @@ func TestContextBoundedText(t *testing.T) {
 	for i := range 12 {
 		skills = append(skills, slash.UsageItem{Name: "s" + strconv.Itoa(i), Source: "built-in", Tokens: 100 * (i + 1)})
 	}
-	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemTools: 9000, AddedByFirstRequest: 155, Skills: skills})
+	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemTools: 9000, AddedByFirstRequest: 155, Skills: skills})
 	got := c.BoundedText()
 	if !strings.Contains(got, "|--------|\n| s11 | Built-in | ~1.2k |\n| s10 |") || !strings.HasSuffix(got, "| s2 | Built-in | ~300 |\n| and 2 more |  | ~300 |\n\n") {
 		t.Error(got)
@@ -188,7 +188,7 @@ func TestContextBoundedText(t *testing.T) {
 
 // The squares of the used categories come first, those of the buffer last.
 func TestContextSquares(t *testing.T) {
-	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 1000, SystemTools: 12_155, AddedByFirstRequest: 155})
+	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 1000, SystemTools: 12_155, AddedByFirstRequest: 155})
 	for _, tt := range []struct {
 		window, terminalCols, rows, cols int
 	}{{1_000_000, 80, 10, 20}, {1_000_000, 79, 10, 5}, {200_000, 80, 10, 10}, {200_000, 79, 5, 5}} {
@@ -207,7 +207,7 @@ func TestContextSquares(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" || rows[0][0].Fullness != 0.2 || rows[0][1].Fullness != 1 {
 		t.Errorf("%v %s", rows[0][:3], diff)
 	}
-	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 5_000_000})
+	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 5_000_000})
 	for _, c := range []slash.Context{{MaxTokens: 1_000_000}, full} {
 		if rows := c.Squares(80); len(rows) != 10 || len(rows[9]) != 20 {
 			t.Errorf("%d rows", len(rows))
@@ -217,7 +217,7 @@ func TestContextSquares(t *testing.T) {
 
 // The chart on a terminal (observed with 2.1.330).
 func TestContextChart(t *testing.T) {
-	loaded := slash.LoadedContext{
+	loaded := slash.LoadedContextTokens{
 		SystemPrompt: 1857, SystemTools: 8900, AddedByFirstRequest: 155, MCPInstructions: []slash.UsageItem{{Name: "s", Tokens: 44}},
 		MCPTools: []slash.UsageItem{{Name: "mcp__s__a", Server: "s"}}, Agents: []slash.UsageItem{{Type: "helper", Source: "projectSettings", Tokens: 14}},
 		MemoryFiles: []slash.MemoryFile{{Path: "/w/CLAUDE.md", Type: "Project", Tokens: 11}, {Path: "/h/CLAUDE.md", Type: "User", Tokens: 12}},

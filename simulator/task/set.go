@@ -70,7 +70,7 @@ type Set struct {
 	isLaunching   bool
 	scheduledJobs []Job
 	closed        bool
-	stats         protocol.SubagentStats
+	stats         protocol.SubagentCounts
 }
 
 type queuedEvent struct {
@@ -87,7 +87,7 @@ func New(o Options) *Set {
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
-	return &Set{options: o, changeSignal: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
+	return &Set{options: o, changeSignal: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentCounts{ByType: map[string]int{}}}
 }
 
 // Reserve returns a task id and the path of an output file for work that may become a task.
@@ -303,9 +303,9 @@ func (s *Set) StartNextAgent() {
 	go run() // the goroutine returns when the work is done; Close waits for it
 }
 
-// NextNotice removes and returns the oldest notification that the model has not received. Between turns, it returns false while
+// TakeNextNotice removes and returns the oldest notification that the model has not received. Between turns, it returns false while
 // events are queued: a turn about the end of a task follows the events that report this end.
-func (s *Set) NextNotice(p ConversationPhase) (Notification, bool) {
+func (s *Set) TakeNextNotice(p ConversationPhase) (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.notices) == 0 || s.agentRunning || p == ConversationPhaseBetweenTurns && len(s.queuedEvents) > 0 {
@@ -373,7 +373,7 @@ func (s *Set) Output(id string) ([]byte, error) {
 }
 
 // Stats counts the session's sub-agents.
-func (s *Set) Stats() protocol.SubagentStats {
+func (s *Set) Stats() protocol.SubagentCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
@@ -439,7 +439,7 @@ func (s *Set) backgroundTasksFrame() *protocol.System {
 	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
 }
 
-func countStartedAgent(stats *protocol.SubagentStats, t *Task) {
+func countStartedAgent(stats *protocol.SubagentCounts, t *Task) {
 	stats.Spawned++
 	stats.ByType[t.AgentType]++
 	stats.MaxDepth = max(stats.MaxDepth, t.Depth)

@@ -67,7 +67,7 @@ func TestFrames(t *testing.T) {
 		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
 		`"background_tasks_changed","tasks":[]`,
 	}
-	if _, ok := s.NextNotice(task.ConversationPhaseBetweenTurns); ok {
+	if _, ok := s.TakeNextNotice(task.ConversationPhaseBetweenTurns); ok {
 		t.Error("a notice precedes the events of its task")
 	}
 	got := wireTexts(t, s.Take(task.ConversationPhaseInTurn))
@@ -81,15 +81,15 @@ func TestFrames(t *testing.T) {
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
 		t.Errorf("ids %s, %s", a.ID, b.ID)
 	}
-	n, ok := s.NextNotice(task.ConversationPhaseBetweenTurns)
+	n, ok := s.TakeNextNotice(task.ConversationPhaseBetweenTurns)
 	wantOrigin := `{"kind":"task-notification","producer":"session-task","runId":"` + b.RunID + `"}`
 	if !ok || string(n.Origin) != wantOrigin || !strings.Contains(n.Text, "<status>failed</status>\n<summary>no</summary>") {
 		t.Errorf("notice %+v", n)
 	}
-	if _, ok := s.NextNotice(task.ConversationPhaseInTurn); ok {
+	if _, ok := s.TakeNextNotice(task.ConversationPhaseInTurn); ok {
 		t.Error("an agent that the call waited for is told of")
 	}
-	wantStats := protocol.SubagentStats{Spawned: 1, MaxDepth: 1, Completed: 1, ByType: map[string]int{"Explore": 1}}
+	wantStats := protocol.SubagentCounts{Spawned: 1, MaxDepth: 1, Completed: 1, ByType: map[string]int{"Explore": 1}}
 	if diff := cmp.Diff(wantStats, s.Stats()); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}
@@ -249,7 +249,7 @@ func TestReportStop(t *testing.T) {
 			t.Errorf("done %t, notified %t", done, s.HasPendingNotice())
 		}
 		agent.NotifyModelOfAgentStopByUser()
-		if n, ok := s.NextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, `<summary>Agent "work" was stopped by user</summary>`) || strings.Contains(n.Text, "usage") {
+		if n, ok := s.TakeNextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, `<summary>Agent "work" was stopped by user</summary>`) || strings.Contains(n.Text, "usage") {
 			t.Errorf("%t %s", ok, n.Text)
 		}
 		command := s.Start(task.Info{Kind: task.KindBash, Background: true})

@@ -34,44 +34,44 @@ type agentMeta struct {
 	isOfSkill, isWritten, hasEnded bool
 }
 
-// attribution tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
-type attribution struct {
+// attributionTracker tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
+type attributionTracker struct {
 	protocol.LineAttribution
 	hasReplySinceResult    bool                     // the model has written since the last result
 	lastMessageID          string                   // id of the model's last message
 	lastMessageAttribution protocol.LineAttribution // attribution of the last message; calls that end while the message is streamed do not change it
 	isForked               bool                     // the conversation is that of an agent that runs a skill
-	byAgentID              map[string]*attribution
+	byAgentID              map[string]*attributionTracker
 }
 
 // forAgent returns the attribution of an agent. A new attribution has the skill of the main conversation.
-func (c *attribution) forAgent(agentID string) *attribution {
+func (c *attributionTracker) forAgent(agentID string) *attributionTracker {
 	if agentID == "" {
 		return c
 	}
 	if c.byAgentID == nil {
-		c.byAgentID = map[string]*attribution{}
+		c.byAgentID = map[string]*attributionTracker{}
 	}
 	if c.byAgentID[agentID] == nil {
-		c.byAgentID[agentID] = &attribution{LineAttribution: protocol.LineAttribution{Skill: c.Skill, Plugin: c.Plugin}}
+		c.byAgentID[agentID] = &attributionTracker{LineAttribution: protocol.LineAttribution{Skill: c.Skill, Plugin: c.Plugin}}
 	}
 	return c.byAgentID[agentID]
 }
 
-func (c *attribution) recordForkedSkillAgent(agentID, skillName string) {
+func (c *attributionTracker) recordForkedSkillAgent(agentID, skillName string) {
 	agent := c.forAgent(agentID)
 	agent.isForked = true
 	agent.recordSkill(skillName)
 }
 
-func (c *attribution) recordSkill(name string) {
+func (c *attributionTracker) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
 		c.Plugin = plugin
 	}
 }
 
-func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.LineAttribution {
+func (c *attributionTracker) attributeMessage(ev *protocol.Assistant) protocol.LineAttribution {
 	if !c.isForked {
 		c.Agent = ev.SubagentType
 	}
@@ -83,7 +83,7 @@ func (c *attribution) attributeMessage(ev *protocol.Assistant) protocol.LineAttr
 }
 
 // attributeFollowingMessagesToMCPCall attributes the next messages to an MCP call; call is nil if the tool has no MCP server.
-func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
+func (c *attributionTracker) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
 	if c.hasReplySinceResult {
 		c.hasReplySinceResult, c.MCPServer, c.MCPTool = false, "", ""
 	}

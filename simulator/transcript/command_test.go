@@ -137,7 +137,7 @@ func TestCommandLines(t *testing.T) {
 		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}},
 		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", LocalCommand: true, Content: protocol.Content{Text: "<tags>"}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
-			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: "why"}},
+			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptSubmitOutcome{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
 	)
 	closeAll(t, s)

@@ -217,7 +217,7 @@ const promptsBetweenPlanModeReminders, planModeRemindersPerFullOne = 5, 5
 
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
 func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.AttachmentLine {
-	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.createPlanName("")+".md")
+	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.ensurePlanName("")+".md")
 	_, err := os.Stat(file)
 	about := newAttachment(attachmentType)
 	if attachmentType == "plan_mode" {
@@ -427,7 +427,7 @@ func (l *contextAttachmentWriter) instructionsGitStatusAndDateLines(agentID stri
 		line.RenderedRole = "user"
 		lines = append(lines, line)
 	}
-	state := l.conversation.attachmentLine(agentID, "", newAttachment("session_context", "context", map[string]string{}))
+	state := l.conversation.takeNextAttachmentLine(agentID, "", newAttachment("session_context", "context", map[string]string{}))
 	text := ""
 	if source := l.conversation.options.Context; source != nil && !l.conversation.writer.isDisabled {
 		text = source.GitStatus(agentID)

@@ -126,7 +126,7 @@ func (th *conversation) timestampOrNow(timestamp string) string {
 	return th.options.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
+func (th *conversation) takeNextAttachmentLine(agentID, role string, value any) protocol.AttachmentLine {
 	return attachmentLineOf(th.takeNextLineEnvelope(agentID, "", ""), role, value)
 }
 
@@ -146,7 +146,7 @@ func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protoc
 }
 
 func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
-	line := th.attachmentLine(agentID, "system", value)
+	line := th.takeNextAttachmentLine(agentID, "system", value)
 	line.Rendered = []protocol.AttachmentText{{Content: protocol.Reminder(text)}}
 	return line
 }
@@ -181,7 +181,7 @@ func (th *conversation) currentPlanName() string {
 	return ""
 }
 
-func (th *conversation) createPlanName(prompt string) string {
+func (th *conversation) ensurePlanName(prompt string) string {
 	th.planName.CompareAndSwap(nil, new(newPlanName(th.id, prompt)))
 	return th.currentPlanName()
 }

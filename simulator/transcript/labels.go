@@ -48,8 +48,8 @@ func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
 	return lines
 }
 
-// linesMissingBeforeFirstPrompt returns the opening lines that a transcript lacks because it began with a command.
-func (l *sessionListLineBuilder) linesMissingBeforeFirstPrompt() []any {
+// takeLinesMissingBeforePrompt returns the opening lines that a transcript lacks because it began with a command.
+func (l *sessionListLineBuilder) takeLinesMissingBeforePrompt() []any {
 	if !l.openedByCommand || !l.conversation.isFirstConversationInTerminal() {
 		return nil
 	}

@@ -72,9 +72,9 @@ func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool
 	c.reopenMessagesSinceReply()
 }
 
-// hashAndDropAnsweredContent returns the hashes of the messages, the number of messages up to the last one with content, and the
+// hashMessagesAndDropAnswered returns the hashes of the messages, the number of messages up to the last one with content, and the
 // number of its blocks. It drops the content of answered messages.
-func (c *modelInput) hashAndDropAnsweredContent() (_ []string, count, lastBlockCount int) {
+func (c *modelInput) hashMessagesAndDropAnswered() (_ []string, count, lastBlockCount int) {
 	hashes, firstUnanswered := []string{}, c.indexAfterLastReply()
 	for i, m := range c.messages {
 		if hashes = append(hashes, m.hash); m.role != "system" || len(m.content) > 0 {
@@ -189,9 +189,9 @@ func (c *modelInput) countLinesSinceTaskCall(replyContent []json.RawMessage) {
 	}
 }
 
-// countRepliesWithoutText updates repliesWithoutText and linesSinceTaskCall with the messages that the next request sends for the first
+// updateReminderCounters updates repliesWithoutText and linesSinceTaskCall with the messages that the next request sends for the first
 // time. Texts of the CLI after the results of calls do not count as text. Calls that ask the user do (observed with 2.1.330).
-func (c *modelInput) countRepliesWithoutText() {
+func (c *modelInput) updateReminderCounters() {
 	for _, m := range c.messages[c.sentMessages:] {
 		if m.role == "assistant" {
 			c.countLinesSinceTaskCall(m.content)

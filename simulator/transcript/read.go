@@ -283,8 +283,8 @@ func (e transcriptLine) decodeContent() (protocol.Content, bool) {
 	return line.Message.Content, err == nil
 }
 
-func (t *parsedTranscript) previousReply(leaf string) *protocol.ReplyBeforeResume {
-	var last *protocol.ReplyBeforeResume
+func (t *parsedTranscript) previousReply(leaf string) *protocol.LastReplyBeforeResume {
+	var last *protocol.LastReplyBeforeResume
 	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branchLines(leaf)) {
 		var line struct {
@@ -299,7 +299,7 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.ReplyBeforeResum
 		}
 		ids[e.apiMessageID] = true
 		if u := line.Message.Usage; last == nil {
-			last = &protocol.ReplyBeforeResume{
+			last = &protocol.LastReplyBeforeResume{
 				At: line.Timestamp, Model: line.Message.Model,
 				Tokens:    u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
 				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
@@ -339,9 +339,9 @@ func (t *parsedTranscript) firstPromptTextOfBranch(leafUUID string) string {
 	return ""
 }
 
-type transcriptCutError string
+type resumePointError string
 
-func (e transcriptCutError) Error() string { return string(e) }
+func (e resumePointError) Error() string { return string(e) }
 
 // dropLinesAfterMessage drops the lines after the message whose uuid is messageUUID, which must be in the branch of
 // leaf. If expectedPromptUUID is not nil, dropLinesAfterMessage fails unless it is the uuid of the first prompt to
@@ -349,7 +349,7 @@ func (e transcriptCutError) Error() string { return string(e) }
 func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expectedPromptUUID *string) error {
 	last := slices.IndexFunc(t.entries, func(e transcriptLine) bool { return e.uuid == messageUUID && e.isMessage() })
 	if last < 0 || !slices.ContainsFunc(t.branchLines(leaf), func(e transcriptLine) bool { return e.uuid == messageUUID }) {
-		return transcriptCutError("No message found with message.uuid of: " + messageUUID)
+		return resumePointError("No message found with message.uuid of: " + messageUUID)
 	}
 	if expectedPromptUUID != nil {
 		next := ""
@@ -357,7 +357,7 @@ func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expec
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *expectedPromptUUID {
-			return transcriptCutError("Resume rejected by --resume-drops-turn: the prompt after " + messageUUID + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*expectedPromptUUID, "none") + ".")
+			return resumePointError("Resume rejected by --resume-drops-turn: the prompt after " + messageUUID + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*expectedPromptUUID, "none") + ".")
 		}
 	}
 	kept := &parsedTranscript{readFiles: map[string]string{}}

@@ -18,7 +18,7 @@ type recorder struct {
 	agents                  *agentTranscripts
 	requests                *modelRequestLog
 	costs                   sessionCosts
-	attribution             attribution                // attribution of the model's next lines
+	attribution             attributionTracker         // attribution of the model's next lines
 	promptCount, imageCount int                        // number of prompts and of their images so far
 	untypedPromptCount      int                        // number of those prompts that no user has typed on a terminal
 	retainedUUIDs           []string                   // uuids of the messages that the last compaction kept
@@ -76,16 +76,16 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 		data := map[bool]json.RawMessage{true: ev.Use.Input, false: ev.ExecutedInput}[ev.ExecutedInput == nil]
 		r.lastStructuredOutput = newAttachment("structured_output", "data", data, "toolUseID", ev.Use.ID)
 	case *protocol.ConversationCompacted:
-		return r.recordCompaction(ev)
+		return r.recordLinesAfterCompactBoundary(ev)
 	case *protocol.TurnPromptWithdrawnByUser:
-		return r.rewindBeforeWithdrawnPrompt()
+		return r.restoreStateBeforeWithdrawnPrompt()
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
 		return r.recordAttachment(ev)
 	case *protocol.System:
 		return r.recordSystem(ev)
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		return r.writeLinesOfEvent(ev.Event)
 	case *protocol.RawTranscriptOnlyLine:
 		var line bytes.Buffer
@@ -186,9 +186,9 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		}
 		return r.lines.writeAfterPendingLines(append(mended, line)...)
 	}
-	r.attribution, r.turnClosed = attribution{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
+	r.attribution, r.turnClosed = attributionTracker{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
 	r.sessionListLines.recordPrompt(ev)
-	mended = append(mended, r.sessionListLines.linesMissingBeforeFirstPrompt()...)
+	mended = append(mended, r.sessionListLines.takeLinesMissingBeforePrompt()...)
 	r.countPromptAndSetPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageNumbersAfter(ev.Content, r.imageCount)
 	if r.attachments.beforeCommand = r.attachments.currentSessionContextOf(""); ev.Expansion == nil {
@@ -262,7 +262,7 @@ func (r *recorder) recordExpansionContext(x *protocol.ExpandedCommand) error {
 	if x.Model != "" {
 		permissions = permissions.with("model", x.Model)
 	}
-	return r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", permissions))
+	return r.lines.writeAfterPendingLines(r.conversation.takeNextAttachmentLine("", "", permissions))
 }
 
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
@@ -300,8 +300,8 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	r.sessionListLines.hasReply = r.sessionListLines.hasReply || agentID == ""
-	lines := r.requestAndFallbackLines(agentID, ev)
-	line := r.assistantLine(agentID, ev)
+	lines := r.takeRequestAndFallbackLines(agentID, ev)
+	line := r.takeNextAssistantLine(agentID, ev)
 	r.requests.inputOf(agentID).isReplyTruncated = ev.Final != nil && ev.Final.StopReason == "max_tokens"
 	if agentID != "" {
 		if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
@@ -331,7 +331,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	return r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
 }
 
-func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
+func (r *recorder) takeNextAssistantLine(agentID string, ev *protocol.Assistant) any {
 	e := r.conversation.takeNextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
@@ -356,7 +356,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	m := ev.Message
 	line := protocol.AssistantLine{
 		LineHead:           e.LineHead,
-		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
+		Message:            protocol.LineAssistantMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.inputOf(agentID).requestID, RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
 		LineAttribution: r.attribution.forAgent(agentID).attributeMessage(ev),
@@ -401,7 +401,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":
-		return r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", r.lastStructuredOutput))
+		return r.lines.writeAfterPendingLines(r.conversation.takeNextAttachmentLine("", "", r.lastStructuredOutput))
 	case agentID != "" && ev.IsSynthetic:
 		return r.writePromptAndToolsSnapshotOnce(agentID)
 	case agentID != "" && !hasToolResult(ev.Message.Content):

@@ -171,12 +171,12 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	var lines []any
 	if c.snapshotCount == 0 {
 		c.snapshotCount++
-		lines = append(lines, l.conversation.attachmentLine(agentID, "", newAttachment("prompt_snapshot", "systemPrompt", []string{systemPromptText}, "reminderFold", false, "echoWireToolInputs", false, "contextRendering", "announced")))
+		lines = append(lines, l.conversation.takeNextAttachmentLine(agentID, "", newAttachment("prompt_snapshot", "systemPrompt", []string{systemPromptText}, "reminderFold", false, "echoWireToolInputs", false, "contextRendering", "announced")))
 	} else {
 		lines = l.promptAndToolsSnapshotAfterFirstReply(agentID)
 	}
 	if !c.isRepetition {
-		c.countRepliesWithoutText()
+		c.updateReminderCounters()
 		for _, line := range l.takeReminderLinesOfNextRequest(agentID, c, now) {
 			line := line.(protocol.AttachmentLine)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
@@ -201,9 +201,9 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	lines = append(lines, l.markSentAndReturnBlobLines(agentID, c, now)...)
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestLineThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestThread{Type: "none"},
 	}
-	hashes, count, blocks := c.hashAndDropAnsweredContent()
+	hashes, count, blocks := c.hashMessagesAndDropAnswered()
 	for line.Keep < min(len(hashes), len(c.sentHashes)) && hashes[line.Keep] == c.sentHashes[line.Keep] {
 		line.Keep, line.Base = line.Keep+1, c.requestID
 	}
@@ -217,7 +217,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 	if !failed && c.repeated.WithoutStreaming {
 		c.repeated = protocol.RequestRepeated{}
 	}
-	return l.appendLoadedToolsRecord(append(append(lines, line), l.contextLinesOfBareSession()...), agentID, shape.Tools)
+	return l.appendLoadedToolsRecord(append(append(lines, line), l.takeContextLinesOfBareSession()...), agentID, shape.Tools)
 }
 
 func (l *modelRequestLog) currentRequestContextOf(agentID string) (now RequestContext) {
@@ -227,8 +227,8 @@ func (l *modelRequestLog) currentRequestContextOf(agentID string) (now RequestCo
 	return now
 }
 
-// contextLinesOfBareSession returns, once, the session context of a --bare session, which the model does not receive.
-func (l *modelRequestLog) contextLinesOfBareSession() (lines []any) {
+// takeContextLinesOfBareSession returns, once, the session context of a --bare session, which the model does not receive.
+func (l *modelRequestLog) takeContextLinesOfBareSession() (lines []any) {
 	if a := l.attachments; l.conversation.options.Machine.IsBare && !a.contextWritten && !l.conversation.resumed {
 		a.contextWritten, lines = true, a.contextDateAndGitAttributionLines("")
 	}
@@ -340,7 +340,7 @@ func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) 
 		return nil
 	}
 	c.snapshotCount++
-	return []any{l.conversation.attachmentLine(agentID, "", c.context.promptSnapshot())}
+	return []any{l.conversation.takeNextAttachmentLine(agentID, "", c.context.promptSnapshot())}
 }
 
 // appendLoadedToolsRecord appends an attachment with the requested tools that ToolSearch has loaded and that no earlier
@@ -355,7 +355,7 @@ func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, r
 	if len(loaded) == 0 {
 		return lines
 	}
-	return append(lines, l.conversation.attachmentLine(agentID, "", newAttachment("deferred_tools_record", "entries", loaded)))
+	return append(lines, l.conversation.takeNextAttachmentLine(agentID, "", newAttachment("deferred_tools_record", "entries", loaded)))
 }
 
 func (now RequestContext) systemPromptAndTools(loaded map[string]bool) protocol.SystemPromptAndTools {

@@ -42,7 +42,7 @@ func TestInsertReminder(t *testing.T) {
 // If a skill is loaded while a message is streamed, the next message is attributed to the skill,
 // not the rest of the current one.
 func TestAttributionOfMessage(t *testing.T) {
-	var c attribution
+	var c attributionTracker
 	var got []string
 	reply := func(id string) {
 		got = append(got, c.attributeMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)

@@ -21,7 +21,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var err error
 	if d := ev.DeferredToolUse; d != nil {
-		err = r.lines.writeAfterPendingLines(r.conversation.attachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name,
+		err = r.lines.writeAfterPendingLines(r.conversation.takeNextAttachmentLine("", "", newAttachment(hookDeferredToolType, "toolUseID", d.ID, "toolName", d.Name,
 			"toolInput", d.Input, "hookName", "settings", "hookEvent", "PreToolUse", "permissionMode", r.sessionListLines.lastPromptMode)))
 	}
 	if err = cmp.Or(err, r.writePromptAndToolsSnapshotOnce("")); err != nil {
@@ -29,7 +29,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.currentRequestContextOf("")), r.conversation.attachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
+		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.currentRequestContextOf("")), r.conversation.takeNextAttachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
@@ -79,7 +79,7 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.takeRequestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	r.requests.inputOf("").isRepetition = true
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.writeAfterPendingLines(lines...)
@@ -99,7 +99,7 @@ func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
 	if leavesOutSearch && !c.context.Placeholder {
 		return nil // the request has no such part, so it is not repeated
 	}
-	lines := r.requestAndFallbackLines(ev.AgentID, &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.takeRequestAndFallbackLines(ev.AgentID, &protocol.Assistant{IsAPIErrorMessage: true})
 	if c.isRepetition = true; ev.Attempt > 0 {
 		c.repeated = *ev
 	}
@@ -144,9 +144,9 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	return nil
 }
 
-// requestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
+// takeRequestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
 // changed, a [protocol.FallbackLine].
-func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
+func (r *recorder) takeRequestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
 	lines, changed := r.requests.recordRequestAndReturnLines(agentID, reply), r.unrecordedFallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
@@ -162,7 +162,7 @@ func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assis
 
 // hookDecisionAboutPrompt returns the decision of hooks about a prompt; nil if the event contains none.
 func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
-	outcome, is := ev.FieldValue("prompt_submit_outcome").(protocol.HookEffectOnPrompt)
+	outcome, is := ev.FieldValue("prompt_submit_outcome").(protocol.PromptSubmitOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
@@ -182,9 +182,9 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 // recordCompactionBoundary writes the boundary, which has no parent, so that a new chain of lines begins with it.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.lastLineUUIDs[""]
-	r.conversation.createPlanName("")
+	r.conversation.ensurePlanName("")
 	if r.conversation.options.Machine.IsTerminal {
-		if err := r.writeClosingLinesAndResetRequests(); err != nil {
+		if err := r.writeLinesBeforeCompaction(); err != nil {
 			return err
 		}
 	}
@@ -214,9 +214,9 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.writeAfterPendingLines(line)
 }
 
-// writeClosingLinesAndResetRequests writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
+// writeLinesBeforeCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
 // in a new transcript.
-func (r *recorder) writeClosingLinesAndResetRequests() error {
+func (r *recorder) writeLinesBeforeCompaction() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
 	err := r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
@@ -224,8 +224,8 @@ func (r *recorder) writeClosingLinesAndResetRequests() error {
 	return err
 }
 
-// recordCompaction writes the lines after the boundary: the summary, the /compact command, and the model's context.
-func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
+// recordLinesAfterCompactBoundary writes the lines after the boundary: the summary, the /compact command, and the model's context.
+func (r *recorder) recordLinesAfterCompactBoundary(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
 		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.SessionTurnPosition{TurnIndex: r.promptCount},
@@ -323,14 +323,14 @@ func (r *recorder) saveRecorderStateAndNamePlan(ev *protocol.PromptAccepted) {
 	input.messages = slices.Clone(input.messages)
 	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
-		th.createPlanName(ev.Content.Plain())
+		th.ensurePlanName(ev.Content.Plain())
 	}
 }
 
-// rewindBeforeWithdrawnPrompt writes the lines about the unanswered request, and restores the state before the prompt. The
+// restoreStateBeforeWithdrawnPrompt writes the lines about the unanswered request, and restores the state before the prompt. The
 // next line gets the parent of the prompt, as if the prompt had not been typed.
-func (r *recorder) rewindBeforeWithdrawnPrompt() error {
-	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
+func (r *recorder) restoreStateBeforeWithdrawnPrompt() error {
+	lines := r.takeRequestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	err := r.lines.writeAfterPendingLines(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.stateBeforePrompt
 	th.lineCount, r.promptCount, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.promptCount, mark.turnClosed, mark.attachments, mark.input
@@ -372,7 +372,7 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	if ev.Notice {
 		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
 		command.Mode, command.Origin = "task-notification", json.RawMessage(taskNoticeWithoutRunOrigin)
-		return r.lines.writeAfterPendingLines(in, out, r.conversation.attachmentLine("", "system", command))
+		return r.lines.writeAfterPendingLines(in, out, r.conversation.takeNextAttachmentLine("", "system", command))
 	}
 	var lines []any
 	if r.conversation.options.Machine.IsTerminal {

@@ -42,7 +42,7 @@ func TestNestedSubagent(t *testing.T) {
 		&protocol.System{Subtype: "task_started", Fields: newFields(
 			"task_id", "a2", "tool_use_id", parent, "description", "inner", "subagent_type", "mine", "spawn_depth", 2, "parent_task_id", "a1",
 		)},
-		&protocol.HiddenEvent{Event: &protocol.Assistant{
+		&protocol.TranscriptOnlyEvent{Event: &protocol.Assistant{
 			Type: "assistant", UUID: w.id(), ParentToolUseID: &parent, AgentID: "a2", SubagentType: "mine", TaskDescription: "inner",
 			Message: protocol.AssistantMessage{Role: "assistant", Content: []protocol.Block{protocol.Text("quiet")}},
 		}},

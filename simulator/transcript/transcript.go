@@ -27,9 +27,9 @@ type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
 	history          []Message
-	previousReply    *protocol.ReplyBeforeResume // last reply of the resumed conversation; nil means none
-	readFiles        map[string]string           // content of the files that calls read or wrote, by path
-	instructionFiles []string                    // instruction files that were loaded between calls
+	previousReply    *protocol.LastReplyBeforeResume // last reply of the resumed conversation; nil means none
+	readFiles        map[string]string               // content of the files that calls read or wrote, by path
+	instructionFiles []string                        // instruction files that were loaded between calls
 	// hookTexts and unansweredHookTexts are outputs of SessionStart hooks since the last compaction. The next request contains the latter.
 	hookTexts, unansweredHookTexts []string
 	unansweredPrompts              []string          // last prompts of the history if the session is resumed at one of them; the next request contains them
@@ -238,7 +238,7 @@ func (s *Transcript) PlanName() string { return s.conversation.currentPlanName()
 // CreatePlanName returns the name of the plan file. The first call determines the name, which begins with the first words of
 // the prompt. Without a prompt, the name has three random words.
 func (s *Transcript) CreatePlanName(prompt string) string {
-	return s.conversation.createPlanName(prompt)
+	return s.conversation.ensurePlanName(prompt)
 }
 
 // LastLineUUID returns the uuid of the last line of the main conversation; empty means that it has no line.
@@ -292,7 +292,7 @@ func (s *Transcript) PreviousCosts() map[string]protocol.ModelUsage {
 func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
-func (s *Transcript) PreviousReply() *protocol.ReplyBeforeResume { return s.previousReply }
+func (s *Transcript) PreviousReply() *protocol.LastReplyBeforeResume { return s.previousReply }
 
 // UnansweredPrompts returns the prompts at the end of the history if the session is resumed at one of them. The next request
 // contains them.

@@ -333,7 +333,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
 		t.Errorf("the file holds %q, want %q", got, want)
 	}
-	if n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
+	if n, ok := tasks.TakeNextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
 		t.Errorf("notice %+v", n)
 	}
 }
@@ -346,7 +346,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
-	if n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok || len(tasks.RunningInBackground()) > 0 {
+	if n, ok := tasks.TakeNextNotice(task.ConversationPhaseInTurn); ok || len(tasks.RunningInBackground()) > 0 {
 		t.Errorf("notice %+v", n)
 	}
 }
@@ -393,7 +393,7 @@ func TestBashInBackground(t *testing.T) {
 	if out, err := set.Output(id); string(out) != "bgdone\n\n[exited with code 3]\n" || err != nil {
 		t.Errorf("output %q, %v", out, err)
 	}
-	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); !ok {
+	if _, ok := set.TakeNextNotice(task.ConversationPhaseInTurn); !ok {
 		t.Error("the model is not told")
 	}
 }
@@ -414,7 +414,7 @@ func TestTaskStop(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
-	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); ok {
+	if _, ok := set.TakeNextNotice(task.ConversationPhaseInTurn); ok {
 		t.Error("the model is told of a task that it stopped itself")
 	}
 	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {

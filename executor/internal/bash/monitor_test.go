@@ -14,7 +14,7 @@ func waitNotices(set *task.Set) []string {
 		<-set.ChangeSignal()
 	}
 	var out []string
-	for n, ok := set.NextNotice(task.ConversationPhaseInTurn); ok; n, ok = set.NextNotice(task.ConversationPhaseInTurn) {
+	for n, ok := set.TakeNextNotice(task.ConversationPhaseInTurn); ok; n, ok = set.TakeNextNotice(task.ConversationPhaseInTurn) {
 		out = append(out, n.Text)
 	}
 	return out

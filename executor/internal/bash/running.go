@@ -67,15 +67,15 @@ func (r *runningCommand) runUntilExitOrTimeout(ctx context.Context) protocol.Too
 	switch r.waitForExitOrTimeout(ctx) {
 	case outcomeFinished:
 		code := r.cmd.Wait()
-		result := r.finishCommand(code, bashOutput{NoSandbox: r.input.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
+		result := r.finishCommandAndMoveShellDir(code, bashOutput{NoSandbox: r.input.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
-		if executor.EndsProcess(ctx) { // the CLI kills its commands when it ends, and reports them as failed
+		if executor.IsProcessEnding(ctx) { // the CLI kills its commands when it ends, and reports them as failed
 			r.cmd.Stop()
 			r.cmd.Wait()
 			r.endTask(task.StatusKilled, protocol.ToolResult{})
-			return r.finishCommand(128+int(syscall.SIGKILL), bashOutput{})
+			return r.finishCommandAndMoveShellDir(128+int(syscall.SIGKILL), bashOutput{})
 		}
 		r.stopAndReadOutput()
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
@@ -149,7 +149,7 @@ func (r *runningCommand) endTask(status task.FinalStatus, result protocol.ToolRe
 func (r *runningCommand) stopAndReadOutput() string {
 	r.cmd.Stop()
 	r.cmd.Wait()
-	defer r.cmd.DiscardOutput()
+	defer r.cmd.CloseAndRemoveOutput()
 	return r.cmd.Output(maxCapturedBytes)
 }
 
@@ -168,7 +168,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.input.NoSandbox}
 	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
 		code := r.cmd.Wait()
-		result, end := r.finishCommand(code, out), r.writeExitCode(code)
+		result, end := r.finishCommandAndMoveShellDir(code, out), r.writeExitCode(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
@@ -287,12 +287,12 @@ func (r *runningCommand) writeExitCode(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.backgroundTaskSummaryPrefix() + "completed (exit code 0)"}
 }
 
-// finishCommand returns the result of a command that exited with code, and closes or removes its output file. Unless the command
+// finishCommandAndMoveShellDir returns the result of a command that exited with code, and closes or removes its output file. Unless the command
 // has a task, it also moves the shell to the directory in which the command ended. The caller has already set some fields of out.
-func (r *runningCommand) finishCommand(code int, out bashOutput) protocol.ToolResult {
+func (r *runningCommand) finishCommandAndMoveShellDir(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCapturedBytes)
 	if out.TaskID == "" {
-		r.cmd.DiscardOutput()
+		r.cmd.CloseAndRemoveOutput()
 	} else {
 		r.cmd.Close()
 	}

@@ -184,7 +184,7 @@ func useQuotesAndUnicodeEscapesOfFile(fileContent, old, replacement string) (ada
 		return old, replacement
 	}
 	if found := findIgnoringQuotes(fileContent, old); found != "" {
-		return found, matchCurlyQuotes(found, replacement)
+		return found, applyQuoteStyle(found, replacement)
 	}
 	if escaped := escapeNonASCIIAsUTF16Units(old); strings.Contains(fileContent, escaped) {
 		return escaped, escapeNonASCIIAsUTF16Units(replacement)
@@ -253,8 +253,8 @@ func findIgnoringQuotes(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// matchCurlyQuotes makes the double quotes in text curly if those in old are curly, and likewise the single quotes.
-func matchCurlyQuotes(old, text string) string {
+// applyQuoteStyle makes the double quotes in text curly if those in old are curly, and likewise the single quotes.
+func applyQuoteStyle(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
 	opens := func(i int) bool { return i == 0 || strings.ContainsRune(" \t\n\r([{—–", runes[i-1]) }

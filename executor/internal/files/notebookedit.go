@@ -274,7 +274,7 @@ type cellOutput struct {
 	Text string `json:"text"`
 }
 
-type notebookFile struct {
+type notebookReadOutput struct {
 	FilePath string         `json:"filePath"`
 	Cells    []notebookCell `json:"cells"`
 }
@@ -286,7 +286,7 @@ func notebookReadResult(path string, notebookJSON []byte) (result protocol.ToolR
 		return tool.Fail("%s", err), false
 	}
 	var parts []string
-	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
+	file := notebookReadOutput{FilePath: path, Cells: []notebookCell{}}
 	for i, c := range nb.cells {
 		cell := notebookCell{CellType: tool.JSONStringOrConcatenatedList(c.Get("cell_type")), Source: tool.JSONStringOrConcatenatedList(c.Get("source")), CellID: tool.JSONStringOrConcatenatedList(c.Get("id"))}
 		cell.CellID = cmp.Or(cell.CellID, fmt.Sprintf("cell-%d", i))

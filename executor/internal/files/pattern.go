@@ -59,7 +59,7 @@ func (d *ripgrepToGoPatternRewriter) rewritePattern() {
 			d.writeRepeatablePatternItem(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := lastByteOfGroupOpeningAt(d.pattern, i)
+			end := lastByteOfGroupPrefix(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
 			d.output.WriteString(removeGroupName(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
@@ -180,9 +180,9 @@ type ripgrepPatternError struct {
 
 const ripgrepGroupStart = "(?:"
 
-// patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err is the error
+// patternErrorTextOrEmpty returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err is the error
 // of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count, as in x{, as a literal.
-func patternErrorText(pattern string, err error) string {
+func patternErrorTextOrEmpty(pattern string, err error) string {
 	whole := ripgrepGroupStart + pattern + ")"
 	f := firstInvalidRepetitionBraceError(whole)
 	if err != nil {
@@ -209,7 +209,7 @@ func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgre
 		case '[':
 			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
 		case '(':
-			i, canRepeat = lastByteOfGroupOpeningAt(ripgrepPattern, i), false
+			i, canRepeat = lastByteOfGroupPrefix(ripgrepPattern, i), false
 		case '|':
 			canRepeat = false
 		case '{':
@@ -263,8 +263,8 @@ func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
 	return i
 }
 
-// lastByteOfGroupOpeningAt returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
-func lastByteOfGroupOpeningAt(pattern string, start int) (lastIndex int) {
+// lastByteOfGroupPrefix returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
+func lastByteOfGroupPrefix(pattern string, start int) (lastIndex int) {
 	if strings.HasPrefix(pattern[start+1:], "?") {
 		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {
 			return start + n

@@ -68,7 +68,7 @@ func (f *Finder) newGrepSearch(in grepInput) (*grepSearch, *protocol.ToolResult)
 	}
 	var err error
 	s.pattern, err = compilePattern(in.Pattern, flags)
-	if fault := patternErrorText(in.Pattern, err); fault != "" {
+	if fault := patternErrorTextOrEmpty(in.Pattern, err); fault != "" {
 		return nil, new(invalidPatternResult("%s", fault))
 	}
 	for _, g := range splitGlobList(in.Glob) {

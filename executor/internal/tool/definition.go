@@ -57,8 +57,8 @@ func (d definition) schema() (schema plainjson.Schema) {
 	return schema
 }
 
-// TrimValuesToSchema returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
-func TrimValuesToSchema(toolName string) func(*Keys) (note string, changed bool) {
+// NormalizeValuesToSchema returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
+func NormalizeValuesToSchema(toolName string) func(*Keys) (note string, changed bool) {
 	return func(in *Keys) (note string, changed bool) {
 		for _, p := range definitionWithFallback(toolName).schema().Properties {
 			if value := in.Get(p.Name); value != nil {

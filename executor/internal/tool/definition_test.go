@@ -195,11 +195,11 @@ func TestDefinition(t *testing.T) {
 }
 
 func TestReduceNestedObjects(t *testing.T) {
-	got, _ := Tool{RenameAliases: TrimValuesToSchema("TodoWrite")}.ResolveAliases([]byte(`{"x":1,"todos":[{"content":"a","status":"pending","activeForm":"b","more":2}]}`))
+	got, _ := Tool{RenameAliases: NormalizeValuesToSchema("TodoWrite")}.ResolveAliases([]byte(`{"x":1,"todos":[{"content":"a","status":"pending","activeForm":"b","more":2}]}`))
 	if diff := cmp.Diff(`{"x":1,"todos":[{"content":"a","status":"pending","activeForm":"b"}]}`, string(got)); diff != "" {
 		t.Errorf("input (-want +got):\n%s", diff)
 	}
-	if got, _ := (Tool{RenameAliases: TrimValuesToSchema("TodoWrite")}).ResolveAliases([]byte(`{"x": 1}`)); string(got) != `{"x": 1}` {
+	if got, _ := (Tool{RenameAliases: NormalizeValuesToSchema("TodoWrite")}).ResolveAliases([]byte(`{"x": 1}`)); string(got) != `{"x": 1}` {
 		t.Errorf("an input without known keys became %s", got)
 	}
 }

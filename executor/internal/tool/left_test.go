@@ -46,7 +46,7 @@ func TestLeftIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Wait()
-		c.DiscardOutput()
+		c.CloseAndRemoveOutput()
 	}
 	behind("mkfifo go; sleep 1000 &")
 	for range 5 {

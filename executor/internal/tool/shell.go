@@ -84,7 +84,7 @@ func (s *Shell) Close() {
 }
 
 // ShellCommand is a command that runs or has exited. The caller must first wait for Done or call Stop, then call Wait
-// once, and finally call Close to keep the output file, or DiscardOutput to remove it.
+// once, and finally call Close to keep the output file, or CloseAndRemoveOutput to remove it.
 type ShellCommand struct {
 	shell    *Shell
 	job      *proc.Job
@@ -130,7 +130,7 @@ func (s *Shell) Start(ctx context.Context, line, outputPath string) (*ShellComma
 		file.Close()
 		return nil, err
 	}
-	return &ShellCommand{shell: s, job: job, output: file, startDir: resolveLinksOfExistingPath(command.Dir)}, nil
+	return &ShellCommand{shell: s, job: job, output: file, startDir: resolveLinksIfPathExists(command.Dir)}, nil
 }
 
 func (s *Shell) isClosed() bool {
@@ -240,8 +240,8 @@ func (s *Shell) addBackgroundJobUnlessClosed(job *proc.Job) (isAdded bool) {
 // Close closes the output file and keeps it.
 func (c *ShellCommand) Close() { c.output.Close() }
 
-// DiscardOutput closes and removes the output file.
-func (c *ShellCommand) DiscardOutput() {
+// CloseAndRemoveOutput closes and removes the output file.
+func (c *ShellCommand) CloseAndRemoveOutput() {
 	c.output.Close()
 	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
@@ -269,7 +269,7 @@ func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, root := range append([]string{s.startDir}, s.options.Dirs...) {
-		for _, base := range []string{root, resolveLinksOfExistingPath(root)} {
+		for _, base := range []string{root, resolveLinksIfPathExists(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
 				return ""
@@ -280,7 +280,7 @@ func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	return c.dir
 }
 
-func resolveLinksOfExistingPath(path string) string {
+func resolveLinksIfPathExists(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
 	}

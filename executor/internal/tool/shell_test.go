@@ -23,7 +23,7 @@ func runShell(t *testing.T, s *tool.Shell, line string) string {
 	t.Helper()
 	c := start(t, s, line)
 	c.Wait()
-	defer c.DiscardOutput()
+	defer c.CloseAndRemoveOutput()
 	return c.Output(1 << 20)
 }
 

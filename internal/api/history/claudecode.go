@@ -48,11 +48,11 @@ type messagePartCollector struct {
 	prompt, files []string
 	before, after []Step   // Claude Code's own steps before and after the prompt
 	shell         []string // shell commands of the user
-	context       []sortableContextText
+	context       []rankedContextText
 	interrupted   bool
 }
 
-func splitParts(role string, parts []contentPart) (steps []Step, context []sortableContextText) {
+func splitParts(role string, parts []contentPart) (steps []Step, context []rankedContextText) {
 	var r messagePartCollector
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -171,9 +171,9 @@ func trimSystemReminderTags(text string) string {
 	return text
 }
 
-// sortableContextText is a text that accompanies a prompt or results. Scenarios can rely on the order of these texts: those from
+// rankedContextText is a text that accompanies a prompt or results. Scenarios can rely on the order of these texts: those from
 // the user's own hooks and files come first, and those about Claude Code last.
-type sortableContextText struct {
+type rankedContextText struct {
 	text     string
 	sortRank contextTextSortRank
 }
@@ -196,12 +196,12 @@ func claudeCodeContextPartPrefixes() []string {
 	}
 }
 
-func splitContext(text string) []sortableContextText {
+func splitContext(text string) []rankedContextText {
 	text = trimSystemReminderTags(text)
-	var out []sortableContextText
+	var out []rankedContextText
 	for rest := text; rest != ""; {
 		text, rest = cutBeforeNextContextPart(rest)
-		out = append(out, newSortableContextText(text))
+		out = append(out, newRankedContextText(text))
 	}
 	return out
 }
@@ -218,7 +218,7 @@ func cutBeforeNextContextPart(contextText string) (first, rest string) {
 			return contextText, ""
 		}
 		at += n + 2
-		if newSortableContextText(contextText[at:]).sortRank != sortRankOfOtherContextText {
+		if newRankedContextText(contextText[at:]).sortRank != sortRankOfOtherContextText {
 			return contextText[:at-2], contextText[at:]
 		}
 	}
@@ -226,19 +226,19 @@ func cutBeforeNextContextPart(contextText string) (first, rest string) {
 
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-func newSortableContextText(text string) sortableContextText {
+func newRankedContextText(text string) rankedContextText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
-		return sortableContextText{file, sortRankOfMentionedFileContextText}
+		return rankedContextText{file, sortRankOfMentionedFileContextText}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return sortableContextText{said, sortRankOfHookContextText}
+			return rankedContextText{said, sortRankOfHookContextText}
 		}
 	}
 	if slices.ContainsFunc(claudeCodeContextPartPrefixes(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return sortableContextText{text, sortRankOfContextTextAboutClaudeCode}
+		return rankedContextText{text, sortRankOfContextTextAboutClaudeCode}
 	}
-	return sortableContextText{text, sortRankOfOtherContextText}
+	return rankedContextText{text, sortRankOfOtherContextText}
 }
 
 // WorkingDirectory returns the working directory that Claude Code reports, or "".

@@ -13,7 +13,7 @@ type MessageGroup struct {
 	Index             int // index of its first message
 	Steps             []Step
 	Context           []string // texts that accompany the steps; those from the user's hooks and files come first
-	accompanyingTexts []sortableContextText
+	accompanyingTexts []rankedContextText
 	Text              string    // text of an assistant message
 	AnswerDigest      Digest    // digest of an assistant message
 	Uses              []ToolUse // calls of the assistant message in or before the group
@@ -126,7 +126,7 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 // count as those of an ended turn, and a notice next to results is removed. If isLastGroupOfHistory is true and none of the steps then
 // needs an answer, it adds a prompt.
 func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
-	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
+	slices.SortStableFunc(g.accompanyingTexts, func(a, b rankedContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {
 		g.Context = append(g.Context, a.text)
 	}

@@ -22,7 +22,7 @@ type Message struct {
 
 	// Steps are the parts of the message by their meaning, in order. context are the texts that accompany them.
 	Steps   []Step
-	context []sortableContextText
+	context []rankedContextText
 
 	AnswerDigest Digest // digest of the text and the calls of an assistant message
 	Text         string // text of an assistant message

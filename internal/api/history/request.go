@@ -304,22 +304,22 @@ func (m *BoundedMap[K, V]) Put(k K, v V) {
 	m.newer[k] = v
 }
 
-// RequestPrefix is the beginning of a request up to one of its blocks. As in prompt caches, the tools come first, then the
+// PromptCachePrefix is the beginning of a request up to one of its blocks. As in prompt caches, the tools come first, then the
 // system prompt, then the messages.
-type RequestPrefix struct {
+type PromptCachePrefix struct {
 	Key      Digest        // digest of the content, which does not depend on cache marks
 	Size     int           // number of bytes of the content
 	CacheTTL time.Duration // lifetime that the cache mark at the end of the prefix requests; 0 means no mark
 }
 
 type requestPrefixBuilder struct {
-	prefixes      []RequestPrefix
+	prefixes      []PromptCachePrefix
 	contentDigest Digest
 	contentBytes  int
 }
 
 // PrefixesEndingAtEachBlock returns the prefixes of the request that end with a block, shortest first.
-func (r *Request) PrefixesEndingAtEachBlock() []RequestPrefix {
+func (r *Request) PrefixesEndingAtEachBlock() []PromptCachePrefix {
 	p := &requestPrefixBuilder{}
 	p.addPrefixForEachBlock("tools", r.Tools.Raw)
 	p.addPrefixForEachBlock("system", r.System)
@@ -354,7 +354,7 @@ func (p *requestPrefixBuilder) addPrefixForEachBlock(roleOrSection string, block
 			return err
 		}
 		p.contentDigest, p.contentBytes = p.contentDigest.Chain(roleOrSection, string(plain)), p.contentBytes+len(plain)
-		p.prefixes = append(p.prefixes, RequestPrefix{Key: p.contentDigest, Size: p.contentBytes, CacheTTL: mark})
+		p.prefixes = append(p.prefixes, PromptCachePrefix{Key: p.contentDigest, Size: p.contentBytes, CacheTTL: mark})
 		return nil
 	})
 }

@@ -55,8 +55,8 @@ func (b *Binding) BindInto(v Value, target any) bool {
 	return len(b.list) == before
 }
 
-// BindKeys is like BindInto, but allows only the given keys of the target struct. A key that ends in "!" is required.
-func (b *Binding) BindKeys(v Value, target any, keys ...string) {
+// BindAllowingOnlyKeys is like BindInto, but allows only the given keys of the target struct. A key that ends in "!" is required.
+func (b *Binding) BindAllowingOnlyKeys(v Value, target any, keys ...string) {
 	dst := reflect.ValueOf(target).Elem()
 	all, some := b.structFieldsOf(dst.Type()), &structFields{}
 	for _, key := range keys {
@@ -389,12 +389,12 @@ func Closest(name string, candidates []string, maxEdits int) string {
 		return ""
 	}
 	best, bestDist := "", 1+maxEdits
-	folded := lowerWithUnderscores(name)
+	folded := lowerAndReplaceHyphens(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := EditDistanceInBytes(folded, lowerWithUnderscores(c))
+		d := EditDistanceInBytes(folded, lowerAndReplaceHyphens(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -405,7 +405,7 @@ func Closest(name string, candidates []string, maxEdits int) string {
 	return best
 }
 
-func lowerWithUnderscores(name string) string {
+func lowerAndReplaceHyphens(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 

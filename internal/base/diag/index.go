@@ -15,14 +15,14 @@ type Path []any
 type SourceIndex struct {
 	file, src string
 	root      Value
-	problem   *syntaxProblem
+	problem   *possibleSyntaxProblem
 
 	once  sync.Once
 	lines []int32 // offset of the beginning of each line; see lineStarts
 }
 
-// syntaxProblem is the first text that a scanner could not read with certainty.
-type syntaxProblem struct {
+// possibleSyntaxProblem is the first text that a scanner could not read with certainty.
+type possibleSyntaxProblem struct {
 	offset                 int
 	message                string
 	isRefusedBeforeParsing bool // the file is refused before the format's parser reads it
@@ -48,7 +48,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
 	s := &tomlScanner{textScanner: textScanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
-	s.rejectDeepBrackets()
+	s.replaceProblemIfTooDeep()
 	ix.root, ix.problem = Value{Kind: KindTable, table: s.root}, s.problem
 	return ix
 }

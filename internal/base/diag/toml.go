@@ -13,12 +13,12 @@ const tooDeepText = "nested too deep: at most 100 levels"
 type textScanner struct {
 	src     string
 	pos     int
-	problem *syntaxProblem
+	problem *possibleSyntaxProblem
 }
 
 func (s *textScanner) recordProblemAndReturnFalse(off int, message string) bool {
 	if s.problem == nil {
-		s.problem = &syntaxProblem{offset: off, message: message}
+		s.problem = &possibleSyntaxProblem{offset: off, message: message}
 	}
 	return false
 }
@@ -91,14 +91,14 @@ func (s *tomlScanner) enterLevel() bool {
 		return true
 	}
 	if s.problem == nil || !s.problem.isRefusedBeforeParsing {
-		s.problem = &syntaxProblem{offset: s.pos, message: tooDeepText, isRefusedBeforeParsing: true}
+		s.problem = &possibleSyntaxProblem{offset: s.pos, message: tooDeepText, isRefusedBeforeParsing: true}
 	}
 	return false
 }
 
-// rejectDeepBrackets rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets
+// replaceProblemIfTooDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets
 // in strings, so it may reject a text that is not nested that deeply.
-func (s *tomlScanner) rejectDeepBrackets() {
+func (s *tomlScanner) replaceProblemIfTooDeep() {
 	const most = 5 * maxNestingDepth
 	if s.problem == nil || s.problem.isRefusedBeforeParsing {
 		return
@@ -112,7 +112,7 @@ func (s *tomlScanner) rejectDeepBrackets() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &syntaxProblem{offset: i, message: tooDeepText, isRefusedBeforeParsing: true}
+			s.problem = &possibleSyntaxProblem{offset: i, message: tooDeepText, isRefusedBeforeParsing: true}
 			return
 		}
 	}

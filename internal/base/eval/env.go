@@ -64,8 +64,8 @@ func BreakpointEnv() *Env {
 	return NewEnv(map[string]any{"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil, "call": map[string]any{}, "vars": map[string]any{}})
 }
 
-// Names lists the variables of an expression, sorted.
-func (e *Env) Names() []string {
+// VariableNames lists the variables of an expression, sorted.
+func (e *Env) VariableNames() []string {
 	names := make([]string, 0, len(e.types))
 	for name := range e.types {
 		if name != budgetVariable {

@@ -81,10 +81,10 @@ func TestCompileErrors(t *testing.T) {
 	env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
 	callable := existingFunctionOrVariableNames("f()", 0, "f", env)
 	for src, want := range map[string]Error{
-		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
+		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.VariableNames()},
 		`match.town == "x"`:     {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
-		`__budget`:              {Message: "unknown name __budget", Name: "__budget", Known: env.Names()},
-		`$env`:                  {Message: "unknown name $env", Name: "$env", Known: env.Names()},
+		`__budget`:              {Message: "unknown name __budget", Name: "__budget", Known: env.VariableNames()},
+		`$env`:                  {Message: "unknown name $env", Name: "$env", Known: env.VariableNames()},
 		`now()`:                 {Message: "unknown name now", Name: "now", Known: callable},
 		`uper(prompt)`:          {Message: "unknown name uper", Name: "uper", Known: callable},
 		`prompt = "x"`:          {Message: `unexpected token Operator("=")`, Offset: 7, Hint: "write `==` to compare"},
@@ -126,7 +126,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, existingFunctionOrVariableNames("f()", 0, "f", env), existingFunctionOrVariableNames("f", 0, "f", env), exampleFieldNames(fields)} {
+		for _, list := range [][]string{env.VariableNames(), NewEnv(objects).fields, existingFunctionOrVariableNames("f()", 0, "f", env), existingFunctionOrVariableNames("f", 0, "f", env), exampleFieldNames(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}

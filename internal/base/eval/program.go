@@ -202,7 +202,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		c.used = append(c.used, n)
 		if strings.HasPrefix(n.Value, "__") || n.Value == "$env" {
-			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
+			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.VariableNames()}
 		}
 	case *ast.BinaryNode: // env.NAME ?? VALUE: a missing key has an empty text, not nil
 		if owner, key := c.mapAndKeyOfTextMapAccess(n.Left); n.Operator == "??" && owner != "" {
@@ -260,10 +260,10 @@ func toCompileError(src string, err error, env *Env) *Error {
 func existingFunctionOrVariableNames(src string, unknownNameOffset int, unknownName string, env *Env) []string {
 	rest := []rune(src)
 	if unknownNameOffset += len([]rune(unknownName)); unknownNameOffset > len(rest) {
-		return env.Names()
+		return env.VariableNames()
 	}
 	if !strings.HasPrefix(strings.TrimSpace(string(rest[unknownNameOffset:])), "(") {
-		return env.Names()
+		return env.VariableNames()
 	}
 	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
 	slices.Sort(all)

@@ -80,8 +80,8 @@ const maxNameLength = 64
 
 var nameSegmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-// InvalidWorktreeNameMessage returns the error message of the real CLI for an invalid worktree name; "" means valid.
-func InvalidWorktreeNameMessage(name string) string {
+// WorktreeNameProblem returns the error message of the real CLI for an invalid worktree name; "" means valid.
+func WorktreeNameProblem(name string) string {
 	if len(name) > maxNameLength {
 		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxNameLength, len(name))
 	}

@@ -22,7 +22,7 @@ func TestCheckName(t *testing.T) {
 		{"a b", `Invalid worktree name "a b": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`},
 		{"/abs", `Invalid worktree name "/abs": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`},
 	} {
-		if got := gitworktree.InvalidWorktreeNameMessage(tt.name); got != tt.want {
+		if got := gitworktree.WorktreeNameProblem(tt.name); got != tt.want {
 			t.Errorf("CheckName(%q) = %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *simpleRegexParser) readElement() bool {
 		s.at++
 		return true
 	case c == '*' || c == '+' || c == '?':
-		return s.readQuantifier(c)
+		return s.readSimpleQuantifier(c)
 	}
 	s.endLiteralRunAndKeepLongest(s.at)
 	switch c {
@@ -83,7 +83,7 @@ func (s *simpleRegexParser) endLiteralRunAndKeepLongest(runEnd int) {
 	s.runStart = -1
 }
 
-func (s *simpleRegexParser) readQuantifier(c byte) bool {
+func (s *simpleRegexParser) readSimpleQuantifier(c byte) bool {
 	if !s.hasAtom {
 		return false
 	}

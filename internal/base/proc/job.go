@@ -133,8 +133,8 @@ type AttachOptions struct {
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.
 var ErrNoNetworkNamespace = errors.New("the system does not allow a separate network namespace")
 
-// Attached is a command with this program's standard streams. Call [Attached.StopGroupAndReclaimTerminal] even after the command's exit.
-type Attached struct {
+// ForegroundCommand is a command with this program's standard streams. Call [Attached.StopGroupAndReclaimTerminal] even after the command's exit.
+type ForegroundCommand struct {
 	pid      int
 	guard    exitCleanupGuard
 	done     <-chan struct{}
@@ -145,7 +145,7 @@ type Attached struct {
 // StartAttached starts a command in its own process group. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
-func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
+func StartAttached(ctx context.Context, o AttachOptions) (*ForegroundCommand, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
@@ -155,7 +155,7 @@ func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
 	}
 	err := ErrNoNetworkNamespace
 	for _, way := range ways {
-		var a *Attached
+		var a *ForegroundCommand
 		if a, err = o.start(way); err == nil {
 			return a, nil
 		}
@@ -166,7 +166,7 @@ func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
 	return nil, err
 }
 
-func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, error) {
+func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*ForegroundCommand, error) {
 	cmd, err := o.build()
 	if err != nil {
 		return nil, err
@@ -174,10 +174,10 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Stdin, o.Stdout, o.Stderr, o.Files
 	cmd.WaitDelay = maxWaitForKilledGroup
 	configure(cmd.SysProcAttr)
-	a := &Attached{cmd: cmd}
+	a := &ForegroundCommand{cmd: cmd}
 	switch in, ok := o.Stdin.(*os.File); {
 	case o.OwnTerminal:
-		makeSessionLeader(cmd.SysProcAttr)
+		setStdinAsControllingTerminal(cmd.SysProcAttr)
 	case ok && o.Terminal:
 		a.terminal = in
 		startInForeground(cmd.SysProcAttr, in)
@@ -191,34 +191,34 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 }
 
 // PID returns the command's process id, which is also the id of its group.
-func (a *Attached) PID() int { return a.pid }
+func (a *ForegroundCommand) PID() int { return a.pid }
 
 // CommandAndGuardPIDs returns the ids of the processes that this program started: the command and its group's guard.
-func (a *Attached) CommandAndGuardPIDs() []int {
+func (a *ForegroundCommand) CommandAndGuardPIDs() []int {
 	return append([]int{a.pid}, a.guard.guardProcessIDs()...)
 }
 
 // Done is closed when the command has exited. Processes that it started may still run.
-func (a *Attached) Done() <-chan struct{} { return a.done }
+func (a *ForegroundCommand) Done() <-chan struct{} { return a.done }
 
 // WaitExit waits until the command exits and returns its exit status.
-func (a *Attached) WaitExit() Exit {
+func (a *ForegroundCommand) WaitExit() Exit {
 	<-a.done
 	return exitOf(a.cmd.ProcessState)
 }
 
 // CPU returns the processor time of the command and of the children it has waited for; it is valid after Done.
-func (a *Attached) CPU() time.Duration {
+func (a *ForegroundCommand) CPU() time.Duration {
 	return a.cmd.ProcessState.UserTime() + a.cmd.ProcessState.SystemTime()
 }
 
 // SignalGroup sends a signal to the command and its group.
-func (a *Attached) SignalGroup(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
+func (a *ForegroundCommand) SignalGroup(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
 // StopGroupAndReclaimTerminal stops the command and all remaining processes of its group, with SIGTERM and, after
 // delayBeforeKill, with SIGKILL. It returns when they have exited. If the command was in the foreground of its terminal, this
 // program returns to the foreground.
-func (a *Attached) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
+func (a *ForegroundCommand) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.stopWithoutCleanup() // otherwise the group would never be empty
 		signalProcessGroup(a.pid, sigTerm)
@@ -232,11 +232,11 @@ func (a *Attached) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
 }
 
 // KillIfRunningAfter kills the command's group unless the command exits within grace.
-func (a *Attached) KillIfRunningAfter(grace time.Duration) {
+func (a *ForegroundCommand) KillIfRunningAfter(grace time.Duration) {
 	if !closedWithin(a.done, grace) {
 		signalProcessGroup(a.pid, sigKill)
 	}
 }
 
 // KillGroup kills the command and its group immediately.
-func (a *Attached) KillGroup() { signalProcessGroup(a.pid, sigKill) }
+func (a *ForegroundCommand) KillGroup() { signalProcessGroup(a.pid, sigKill) }

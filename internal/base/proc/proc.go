@@ -225,8 +225,8 @@ func (p *Process) copyStderr(mirror io.Writer) {
 // PID returns the child's process id, which is also the id of its group.
 func (p *Process) PID() int { return p.pid }
 
-// Signal sends a signal to the child only, not to its group.
-func (p *Process) Signal(sig os.Signal) {
+// SignalChildOnly sends a signal to the child only, not to its group.
+func (p *Process) SignalChildOnly(sig os.Signal) {
 	if child, err := os.FindProcess(p.pid); err == nil {
 		_ = child.Signal(sig) // the child may have exited
 	}
@@ -273,7 +273,7 @@ func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
 		if p.interrupt {
-			p.Signal(os.Interrupt)
+			p.SignalChildOnly(os.Interrupt)
 		} else {
 			p.stdin.CloseWhenSent()
 		}

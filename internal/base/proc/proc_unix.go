@@ -54,8 +54,8 @@ func startInForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
-// makeSessionLeader makes the child a session and group leader whose controlling terminal is its standard input.
-func makeSessionLeader(attr *syscall.SysProcAttr) {
+// setStdinAsControllingTerminal makes the child a session and group leader whose controlling terminal is its standard input.
+func setStdinAsControllingTerminal(attr *syscall.SysProcAttr) {
 	attr.Setpgid, attr.Setsid, attr.Setctty, attr.Ctty = false, true, true, 0
 }
 

@@ -51,8 +51,8 @@ func (q *Queue) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Err returns the error of the writer; nil means none.
-func (q *Queue) Err() error {
+// WriterError returns the error of the writer; nil means none.
+func (q *Queue) WriterError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err

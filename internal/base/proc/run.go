@@ -53,7 +53,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 	cmd.Stdin = bytes.NewReader(o.Stdin)
 	limit := positiveOr(o.Limit, defaultOutputLimit)
-	out := &outputCapture{limit: limit, tee: o.Tee}
+	out := &outputHeadCapture{limit: limit, tee: o.Tee}
 	errs := out
 	var pp pipes
 	stdout := pp.pipeFromChild(&cmd.Stdout)
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if o.Combined {
 		cmd.Stderr = cmd.Stdout
 	} else {
-		errs = &outputCapture{limit: limit}
+		errs = &outputHeadCapture{limit: limit}
 		stderr = pp.pipeFromChild(&cmd.Stderr)
 	}
 	aside := pp.pipeFromChildFD(cmd, o.NoteFD)
@@ -164,19 +164,19 @@ func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 	closedWithin(all, d)
 }
 
-// outputCapture keeps the first limit bytes of a stream and discards the rest.
-type outputCapture struct {
+// outputHeadCapture keeps the first limit bytes of a stream and discards the rest.
+type outputHeadCapture struct {
 	limit     int
 	tee       io.Writer // nil means none
 	buf       bytes.Buffer
 	truncated bool
 }
 
-func (c *outputCapture) readFrom(r *os.File) {
+func (c *outputHeadCapture) readFrom(r *os.File) {
 	_, _ = io.Copy(c, r) // a read error counts as the end of the stream
 }
 
-func (c *outputCapture) Write(p []byte) (int, error) {
+func (c *outputHeadCapture) Write(p []byte) (int, error) {
 	if c.tee != nil {
 		_, _ = c.tee.Write(p) // must not fail
 	}

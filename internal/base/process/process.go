@@ -151,8 +151,8 @@ func (s *System) PermissionBypassError() error {
 	return nil
 }
 
-// IsEnabled reports whether a variable with this value enables something. All values except "", "0" and "false" do.
-func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
+// IsSetAndNotFalse reports whether a variable with this value enables something. All values except "", "0" and "false" do.
+func IsSetAndNotFalse(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // logWriterDroppingUnsolicitedHTTPResponses receives the log of the standard library. It drops messages of net/http about
 // unexpected responses of MCP servers, which do not concern the user.
@@ -260,7 +260,7 @@ func (s *System) ReadPipedStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
 	}
-	in := &stdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
+	in := &backgroundStdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
 	go in.readToEndAndSendError()
 	patience := time.NewTimer(stdinWaitLimit)
 	defer patience.Stop()
@@ -293,15 +293,15 @@ func (s *System) ReadSecret(prompt string) (string, error) {
 	return string(line), err
 }
 
-// stdinReader reads r to the end in a goroutine. buffered may be read only after done has received a value.
-type stdinReader struct {
+// backgroundStdinReader reads r to the end in a goroutine. buffered may be read only after done has received a value.
+type backgroundStdinReader struct {
 	r        io.Reader
 	started  chan struct{} // closed at the first byte
 	done     chan error
 	buffered bytes.Buffer
 }
 
-func (in *stdinReader) readToEndAndSendError() {
+func (in *backgroundStdinReader) readToEndAndSendError() {
 	first := make([]byte, 1)
 	if n, _ := io.ReadFull(in.r, first); n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
 		in.done <- nil

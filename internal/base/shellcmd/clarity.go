@@ -134,9 +134,9 @@ func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordCla
 	return min(r.wordClarityForRealCLI(word), ClarityBracesOrEscapes)
 }
 
-// recordCompoundIfUnread records the outermost condition, loop, case or function around a node, if the node makes the
+// recordTextSearchedCompound records the outermost condition, loop, case or function around a node, if the node makes the
 // real CLI search the text of this construct instead of parsing it (observed with 2.1.330).
-func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle ObstacleKind) {
+func (r *scriptReader) recordTextSearchedCompound(node syntax.Node, obstacle ObstacleKind) {
 	var root syntax.Node
 	for _, parent := range append(slices.Clip(r.parents), node) {
 		switch n := parent.(type) {
@@ -186,12 +186,12 @@ func (r *scriptReader) makesCompoundUnreadByRealCLI(node syntax.Node) bool {
 	case *syntax.ForClause:
 		return n.Select
 	case *syntax.Stmt:
-		return slices.ContainsFunc(n.Redirs, func(redirect *syntax.Redirect) bool { return isRedirectUnreadInCompound(n.Cmd, redirect) })
+		return slices.ContainsFunc(n.Redirs, func(redirect *syntax.Redirect) bool { return redirectMakesCompoundUnread(n.Cmd, redirect) })
 	}
 	return false
 }
 
-func isRedirectUnreadInCompound(redirected syntax.Command, redirect *syntax.Redirect) bool {
+func redirectMakesCompoundUnread(redirected syntax.Command, redirect *syntax.Redirect) bool {
 	switch n := redirected.(type) {
 	case *syntax.Subshell, *syntax.ForClause:
 		return true

@@ -99,7 +99,7 @@ func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replace
 		case *syntax.CoprocClause:
 			at = int(n.Coproc.Offset())
 		case *syntax.TimeClause:
-			if n.Stmt != nil && (n.Stmt.Negated || isTimePlainWordBefore(n.Stmt.Cmd)) {
+			if n.Stmt != nil && (n.Stmt.Negated || makesPrecedingTimePlainWord(n.Stmt.Cmd)) {
 				at = int(n.Time.Offset())
 			}
 		case *syntax.Lit:
@@ -121,7 +121,7 @@ func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replace
 	return text[:at+1] + "\x02" + text[at+2:], true
 }
 
-func isTimePlainWordBefore(cmd syntax.Command) bool {
+func makesPrecedingTimePlainWord(cmd syntax.Command) bool {
 	switch cmd.(type) {
 	case *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl:
 		return true

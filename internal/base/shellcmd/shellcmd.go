@@ -148,7 +148,7 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		return false
 	}
 	obstacle := r.obstacleOf(node)
-	r.recordCompoundIfUnread(node, obstacle.Kind)
+	r.recordTextSearchedCompound(node, obstacle.Kind)
 	variable, _ := node.(*syntax.ParamExp)
 	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleVariableSetByScript || r.values[variable.Param.Value] == "")
 	if r.script.Obstacle.isCheckedLast() && !obstacle.isCheckedLast() || r.script.Obstacle.Kind == NoObstacle {

@@ -311,7 +311,7 @@ func TestHasOnlyHarmlessAssignments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Commands[0].HasOnlyHarmlessAssignments(); got != tt.want {
+		if got := s.Commands[0].AreAssignmentsHarmless(); got != tt.want {
 			t.Errorf("%s: harmless and plain: %t, want %t", tt.in, got, tt.want)
 		}
 		if got := s.Commands[0].IsReadOnly(); got != tt.readOnly {

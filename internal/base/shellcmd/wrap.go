@@ -208,9 +208,9 @@ func (c Command) WithVariableValuesFromScript() Command {
 	return c
 }
 
-// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its effect, and whether their
+// AreAssignmentsHarmless reports whether the variables set before the command cannot change its effect, and whether their
 // values are plain: letters, digits and the characters _ . / : - without quotes.
-func (c Command) HasOnlyHarmlessAssignments() bool {
+func (c Command) AreAssignmentsHarmless() bool {
 	return c.hasOnlyHarmlessAssignments(plainAssignmentPattern())
 }
 

@@ -325,7 +325,7 @@ func (l *loader) readFolder(dir sourceDir, kind, folder string) {
 
 // readFile reads a file of a folder. The names of commands begin with their directories below the folder.
 func (l *loader) readFile(dir sourceDir, kind, folder, file string) {
-	doc, ok := l.readDocument(dir.tree, file)
+	doc, ok := l.readDocumentOncePerPlugin(dir.tree, file)
 	switch {
 	case !ok:
 	case kind == "agents":
@@ -365,7 +365,7 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 	if !fileExists(dir.tree, file) {
 		return
 	}
-	doc, ok := l.readDocument(dir.tree, file)
+	doc, ok := l.readDocumentOncePerPlugin(dir.tree, file)
 	if !ok || len(doc.commaListOfKey("paths")) > 0 {
 		return // a skill that applies only to some files is not listed
 	}
@@ -387,7 +387,7 @@ func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
 	return k
 }
 
-func (l *loader) readDocument(tree fs.FS, file string) (markdownDocument, bool) {
+func (l *loader) readDocumentOncePerPlugin(tree fs.FS, file string) (markdownDocument, bool) {
 	if l.plugin.filesRead[file] {
 		return markdownDocument{}, false
 	}

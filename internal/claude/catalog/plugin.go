@@ -271,7 +271,7 @@ func (l *loader) readCommandsInManifest(commands plainjson.Object) {
 				continue
 			}
 			var isNew bool
-			if doc, isNew = l.readDocument(l.plugin.tree, file); !isNew {
+			if doc, isNew = l.readDocumentOncePerPlugin(l.plugin.tree, file); !isNew {
 				continue
 			}
 		}

@@ -81,7 +81,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 		}
 	})()
 	go p.out.lines.writeLinesUntilClosed() // run returns after close, or when its writer fails
-	p.requestsToHost.allowRequestsToHost()
+	p.requestsToHost.markStdinOpen()
 	p.requestsOfHost.setAcceptsNew(true)
 	p.openInputWithFirstPrompt(s.PromptForDeferredCall())
 	go func() { // returns at EOF

@@ -189,7 +189,7 @@ type mcpSession struct {
 }
 
 func (s mcpSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
-	g.ConnectServersUntilFirstMessage(s.connect)
+	g.ConnectUntilHostServerMessage(s.connect)
 	return Answer{}, nil
 }
 
@@ -262,7 +262,7 @@ func TestStoredHandshakes(t *testing.T) {
 		{"bare", "initialize", "asked"},
 		{"old", "initialize", "asked"},
 	} {
-		raw, ok := g.answerFromStoredHandshake(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		raw, ok := g.takeHandshakeAnswer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
 		text := string(raw)
 		if !ok {
 			text = "asked"

@@ -272,7 +272,7 @@ func (f *fakeSession) StopBackgroundAgents() {}
 
 // Initialize answers with what it knows of the request.
 func (f *fakeSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
-	g.ConnectServersUntilFirstMessage(func(context.Context) {})
+	g.ConnectUntilHostServerMessage(func(context.Context) {})
 	return Answer{Payload: map[string]any{"initialized": true, "repeated_or_late": g.RepeatedOrLate, "bytes": len(g.Body)}}, nil
 }
 

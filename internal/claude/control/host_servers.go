@@ -32,7 +32,7 @@ func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[str
 	g.storedHandshakes = handshakesByServerName
 }
 
-func (g *hostMCPServers) answerFromStoredHandshake(serverName string, message json.RawMessage) (storedAnswer json.RawMessage, isAnswered bool) {
+func (g *hostMCPServers) takeHandshakeAnswer(serverName string, message json.RawMessage) (storedAnswer json.RawMessage, isAnswered bool) {
 	in := plainjson.DecodeIgnoringErrors[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -96,11 +96,11 @@ func (g *hostMCPServers) waitUntilMessagesToServerAllowed(ctx context.Context, s
 // message is sent to one of these servers, and holds back the servers' answers until the initialize request has been answered.
 type serverConnectPhaseOfInitialize struct {
 	mu                 sync.Mutex
-	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between beginPhase and endPhase
+	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between beginPhase and stopReportingMessages
 	initializeAnswered <-chan struct{}
 }
 
-// beginPhase begins the phase in which servers are connected; endPhase ends it. In between, each message to a server
+// beginPhase begins the phase in which servers are connected; stopReportingMessages ends it. In between, each message to a server
 // calls reportMessageToServer. The caller closes closedWhenInitializeAnswered after it has answered the initialize
 // request: the servers' answers may be used only then.
 func (i *serverConnectPhaseOfInitialize) beginPhase(reportMessageToServer func(), closedWhenInitializeAnswered <-chan struct{}) {
@@ -109,7 +109,7 @@ func (i *serverConnectPhaseOfInitialize) beginPhase(reportMessageToServer func()
 	i.onMessageToServer, i.initializeAnswered = reportMessageToServer, closedWhenInitializeAnswered
 }
 
-func (i *serverConnectPhaseOfInitialize) endPhase() {
+func (i *serverConnectPhaseOfInitialize) stopReportingMessages() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.onMessageToServer = nil

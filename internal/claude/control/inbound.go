@@ -203,7 +203,7 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 			p.recordInitializeSucceeded(g.FirstPrompt)
 		}
 		if g.connect != nil {
-			g.ConnectServersUntilFirstMessage(func(context.Context) {})
+			g.ConnectUntilHostServerMessage(func(context.Context) {})
 		}
 		if again {
 			a.EventsAfter = append(a.EventsAfter, &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
@@ -225,7 +225,7 @@ func (p *Conn) connectUntilServerMessage(ctx context.Context, initializeAnswered
 	p.requestsOfHost.group.Go(func() { // returns when the servers have settled or the session is closed
 		connectAll()
 		p.recordInitializeServersConnected()
-		p.initialConnect.endPhase()
+		p.initialConnect.stopReportingMessages()
 		spoken()
 		p.wakeTurnLoop()
 	})

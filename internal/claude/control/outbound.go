@@ -94,7 +94,7 @@ func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMe
 // SendToServer sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
 // for a notification; see mcp.Options.SDK.
 func (p *Conn) SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.answerFromStoredHandshake(server, message); ok {
+	if known, ok := p.takeHandshakeAnswer(server, message); ok {
 		return known, nil
 	}
 	if err := p.waitUntilMessagesToServerAllowed(ctx, server); err != nil {

@@ -110,7 +110,7 @@ func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
 	if d.initialize.unanswered > 0 {
 		in.arrivedDuringInitialize = true
 	} else {
-		d.writeRunningAndQueuedEvents(in)
+		d.writePromptQueuedEvents(in)
 	}
 	in.startsAtOnce = d.turn.prompt == nil && len(d.queue.waiting) == 0
 	d.queue.insertByPriority(in)
@@ -120,8 +120,8 @@ func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
 	d.wakeTurnLoop()
 }
 
-// writeRunningAndQueuedEvents writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
-func (d *promptScheduler) writeRunningAndQueuedEvents(queuedPrompt *queuedPrompt) {
+// writePromptQueuedEvents writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
+func (d *promptScheduler) writePromptQueuedEvents(queuedPrompt *queuedPrompt) {
 	queuedPrompt.arrivedDuringInitialize = false
 	d.out.writeStateIfChanged("running")
 	d.out.writeEventsOutsideTurn(queuedPrompt.lifecycleEventPerUUID("queued")...)
@@ -347,7 +347,7 @@ func (d *promptScheduler) takePostponedRequestOrEndInitialize() (postponedReques
 	d.initialize.answered = d.initialize.unanswered == 0
 	for _, in := range d.queue.waiting {
 		if d.initialize.answered && in.arrivedDuringInitialize {
-			d.writeRunningAndQueuedEvents(in)
+			d.writePromptQueuedEvents(in)
 		}
 	}
 	d.wakeTurnLoop()

@@ -51,7 +51,7 @@ type Session interface {
 // RequestHandler handles the control requests of the host.
 type RequestHandler interface {
 	RequestServer
-	Initializer
+	InitializeAndInterruptHandler
 }
 
 // PromptPlayer runs the prompts that a host sends, one turn at a time.
@@ -83,15 +83,15 @@ type BackgroundWork interface {
 
 // RequestServer handles the host's control requests.
 type RequestServer interface {
-	// Serve handles a request of every subtype except the requests of [Initializer]. With an error, the payload is ignored.
+	// Serve handles a request of every subtype except the requests of [InitializeAndInterruptHandler]. With an error, the payload is ignored.
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// IsSlow reports whether requests of a subtype may block. All other requests are handled by the goroutine that reads
 	// stdin and are answered before it reads the next line.
 	IsSlow(subtype string) bool
 }
 
-// Initializer handles the requests initialize and interrupt, which also affect the order of frames and turns.
-type Initializer interface {
+// InitializeAndInterruptHandler handles the requests initialize and interrupt, which also affect the order of frames and turns.
+type InitializeAndInterruptHandler interface {
 	// Initialize applies the host's settings and describes the session. Other requests wait until initialize is
 	// answered; turns wait until the servers are connected.
 	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
@@ -124,11 +124,11 @@ type InitializeRequest struct {
 	connect        func(connect func(ctx context.Context))
 }
 
-// ConnectServersUntilFirstMessage calls connectServers, which connects the servers of the request, with the context of
+// ConnectUntilHostServerMessage calls connectServers, which connects the servers of the request, with the context of
 // the session. It returns when connectServers has returned or a message is sent to one of the host's servers. The host
 // may handle this message only after the response to initialize. With a repeated request, connectServers is called after
 // the response. The method may be called only once.
-func (g *InitializeRequest) ConnectServersUntilFirstMessage(connectServers func(ctx context.Context)) {
+func (g *InitializeRequest) ConnectUntilHostServerMessage(connectServers func(ctx context.Context)) {
 	g.connect(connectServers)
 	g.connect = nil
 }

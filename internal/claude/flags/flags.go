@@ -28,7 +28,7 @@ type Flags struct {
 	ConfigSourceFlags
 	CustomizationFlags
 	DebugFlags
-	InitializeFlags
+	InitializeAnnouncementFlags
 	ClaudelessFlags
 
 	Given map[string][]string // holds the values of every given flag by its long name without dashes ("allowedTools")
@@ -114,8 +114,8 @@ type DebugFlags struct {
 	DebugToStderr bool
 }
 
-// InitializeFlags announce properties of the initialize request that the host will send.
-type InitializeFlags struct {
+// InitializeAnnouncementFlags announce properties of the initialize request that the host will send.
+type InitializeAnnouncementFlags struct {
 	AwaitInitialize, AwaitClaim bool
 	InitializeFields            string
 	ManagedSettingsInInitialize bool

@@ -107,7 +107,7 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
-	d.OutputStyle = h.session.State().Snapshot().OutputStyle
+	d.OutputStyle = h.session.State().SessionStateSnapshot().OutputStyle
 	for _, name := range said.SlashCommands {
 		d.Commands = append(d.Commands, h.describeCommandNamed(name)...)
 	}

@@ -23,16 +23,16 @@ import (
 // ErrInterrupted is the error of a run that ends because SIGINT interrupted a turn.
 var ErrInterrupted = errors.New("interrupted")
 
-// ControlServer serves a session to an SDK host over stdin and stdout.
-type ControlServer struct {
+// SessionServer serves a session to an SDK host over stdin and stdout.
+type SessionServer struct {
 	session *session.Session
 	conn    *control.Conn
 	driver  combinedControlSession
 }
 
 // Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
-func Open(plan launch.Plan, sys *process.System, signals *process.SignalHandler) (*ControlServer, error) {
-	marks := &frameMetadata{plan: plan}
+func Open(plan launch.Plan, sys *process.System, signals *process.SignalHandler) (*SessionServer, error) {
+	marks := &frameMetadataSource{plan: plan}
 	peer := control.New(controlOptions(plan, sys, marks))
 	s, err := session.Open(plan, peer)
 	if err != nil {
@@ -41,7 +41,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.SignalHandler)
 	marks.session = s
 	h := &hostedSession{session: s}
 	p := promptPlayer{s, peer, signals}
-	return &ControlServer{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWork: p, requestServer: &requestServer{
+	return &SessionServer{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWork: p, requestServer: &requestServer{
 		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,
 	}}}, nil
 }
@@ -60,22 +60,22 @@ func controlOptions(plan launch.Plan, sys *process.System, metadata control.Fram
 	return o
 }
 
-type frameMetadata struct {
+type frameMetadataSource struct {
 	plan    launch.Plan
 	session *session.Session // nil until the session is open; no output is written before that
 }
 
-func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
-func (m *frameMetadata) SessionID() string { return m.session.ID() }
-func (m *frameMetadata) CurrentUTCTimestamp() string {
+func (m *frameMetadataSource) NewID() string     { return m.plan.Clock.NewID() }
+func (m *frameMetadataSource) SessionID() string { return m.session.ID() }
+func (m *frameMetadataSource) CurrentUTCTimestamp() string {
 	return m.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // Session returns the session that the host controls. The caller of Open closes it.
-func (h *ControlServer) Session() *session.Session { return h.session }
+func (h *SessionServer) Session() *session.Session { return h.session }
 
 // Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
-func (h *ControlServer) Serve(ctx context.Context) error {
+func (h *SessionServer) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"register_repo_root":      {run: handleAddWorkingDirectory},
 		"claim_session":           {run: refuseSessionClaim},
 		"submit_feedback":         {run: answerFeedbackIsDisabled},
-		"get_hooks_listing":       {run: answerSessionStateQuery},
+		"get_hooks_listing":       {run: answerQueryOrReload},
 
 		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride},
 
@@ -140,22 +140,22 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"rename_session":         {run: handleRenameSession},
 		"rewind_files":           {run: handleRewindFiles},
 		"read_file":              {run: handleReadFile},
-		"get_context_usage":      {run: checkThenRun(checkDetailIsSummaryOrFull, answerSessionStateQuery)},
-		"get_settings":           {run: answerSessionStateQuery},
-		"get_usage":              {run: checkThenRun(checkSkipBehaviorsIsBoolean, answerSessionStateQuery)},
-		"list_permission_rules":  {run: answerSessionStateQuery},
-		"list_models":            {run: answerSessionStateQuery},
-		"reload_skills":          {run: answerSessionStateQuery},
-		"reload_plugins":         {run: answerSessionStateQuery},
-		"reload_output_styles":   {run: answerSessionStateQuery},
+		"get_context_usage":      {run: checkThenRun(checkDetailIsSummaryOrFull, answerQueryOrReload)},
+		"get_settings":           {run: answerQueryOrReload},
+		"get_usage":              {run: checkThenRun(checkSkipBehaviorsIsBoolean, answerQueryOrReload)},
+		"list_permission_rules":  {run: answerQueryOrReload},
+		"list_models":            {run: answerQueryOrReload},
+		"reload_skills":          {run: answerQueryOrReload},
+		"reload_plugins":         {run: answerQueryOrReload},
+		"reload_output_styles":   {run: answerQueryOrReload},
 		"get_task_output":        {run: handleTaskOutput},
 		"background_tasks":       {run: answerNothingBackgrounded},
 		"generate_session_title": {run: answerNoTitle},
 		"set_has_subscribers":    {run: validateSetHasSubscribers},
 		"get_binary_version":     {run: handleBinaryVersion},
-		"get_session_cost":       {run: answerSessionStateQuery},
-		"get_plan":               {run: answerSessionStateQuery},
-		"get_status":             {run: answerSessionStateQuery},
+		"get_session_cost":       {run: answerQueryOrReload},
+		"get_plan":               {run: answerQueryOrReload},
+		"get_status":             {run: answerQueryOrReload},
 		"file_suggestions":       {run: handleFileSuggestions},
 		"message_rated":          {run: validateMessageRating},
 		"mcp_status":             {run: handleMCPStatus},
@@ -166,7 +166,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"mcp_call":               {run: handleMCPCall, slow: true},
 		"mcp_read_resource":      {run: handleMCPReadResource, slow: true},
 		"mcp_authenticate":       {run: handleMCPAuthenticate, slow: true},
-		"mcp_clear_auth":         {run: handleMCPClearAuth, slow: true},
+		"mcp_clear_auth":         {run: handleMCPClearAuthAndReconnect, slow: true},
 		"mcp_oauth_callback_url": {run: handleMCPCallbackURL, slow: true},
 		"seed_read_state": {run: func(context.Context, *requestServer, controlRequest) (control.Answer, error) {
 			return control.Answer{}, nil

@@ -37,7 +37,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 		r.conn.WriteEvent(ev)
 	}
 	g.FirstPrompt = d.firstPrompt
-	g.ConnectServersUntilFirstMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
+	g.ConnectUntilHostServerMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.CurrentSessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
@@ -168,7 +168,7 @@ func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
-	c := session.HostConfiguration{AppendPrompt: in.AppendSystemPrompt, Schema: string(in.JSONSchema), ToolAliases: in.ToolAliases}
+	c := session.HostFlagOverrides{AppendPrompt: in.AppendSystemPrompt, Schema: string(in.JSONSchema), ToolAliases: in.ToolAliases}
 	if in.SystemPrompt != nil {
 		c.SystemPrompt = new(strings.Join(in.SystemPrompt, "\n"))
 	}

@@ -96,11 +96,11 @@ func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlReque
 // errLoginAnswerSubmittedByHost ends the wait for a login, because the host has submitted its answer.
 var errLoginAnswerSubmittedByHost = errors.New("the host has submitted the answer")
 
-// handleMCPClearAuth forgets the login to a server and connects to the server without it.
-func handleMCPClearAuth(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// handleMCPClearAuthAndReconnect forgets the login to a server and connects to the server without it.
+func handleMCPClearAuthAndReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	st, err := r.findRemoteMCPServer(in, "Cannot clear auth for server type %q", "undefined")
 	if err == nil {
-		err = r.session.Servers().Logout(st.Name)
+		err = r.session.Servers().RemoveCredentials(st.Name)
 	}
 	if err != nil {
 		return control.Answer{}, err

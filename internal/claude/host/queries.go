@@ -45,7 +45,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 		haveNamesChanged := h.session.Plan().Catalog.ReloadCommands()
 		return reloadSkillsAnswer{h.skillsListedForModel(), haveNamesChanged, h.initializeAnswer().Commands}, true
 	case "reload_plugins":
-		return h.answerReloadPlugins(), true
+		return h.newReloadPluginsAnswer(), true
 	case "get_plan":
 		_, plan := h.session.PlanModeFile()
 		return answerWithKey{"exists", plan != ""}, true
@@ -77,7 +77,7 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *hostedSession) answerReloadPlugins() reloadPluginsAnswer {
+func (h *hostedSession) newReloadPluginsAnswer() reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.initializeAnswer()
@@ -88,7 +88,7 @@ func (h *hostedSession) answerReloadPlugins() reloadPluginsAnswer {
 	return reloadPluginsAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-func answerSessionStateQuery(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	reply, ok := r.describer.AnswerQuery(in.Subtype)
 	if !ok {
 		return control.Answer{}, unsupportedError(in.Subtype)
@@ -135,24 +135,24 @@ func handleBinaryVersion(_ context.Context, r *requestServer, _ controlRequest) 
 }
 
 type listedPermissionRule struct {
-	Behavior    string                          `json:"behavior"`
-	Source      string                          `json:"source"`
-	Rule        string                          `json:"rule"`
-	Description *permissionRuleDescriptionParts `json:"description,omitempty"`
-	Editability string                          `json:"editability"` // persistent, readonly, session
+	Behavior    string                `json:"behavior"`
+	Source      string                `json:"source"`
+	Rule        string                `json:"rule"`
+	Description *ruleTextWithEmphasis `json:"description,omitempty"`
+	Editability string                `json:"editability"` // persistent, readonly, session
 }
 
-type permissionRuleDescriptionParts struct {
+type ruleTextWithEmphasis struct {
 	Prefix   string `json:"prefix"`
 	Emphasis string `json:"emphasis,omitempty"`
 	Suffix   string `json:"suffix,omitempty"`
 }
 
 type permissionRulesAnswer struct {
-	State permissionRulesState `json:"state"`
+	State permissionRulesAndDirectories `json:"state"`
 }
 
-type permissionRulesState struct {
+type permissionRulesAndDirectories struct {
 	ManagedOnly bool                   `json:"managedOnly"`
 	CWD         string                 `json:"originalCwd"`
 	Rules       []listedPermissionRule `json:"rules"`
@@ -164,7 +164,7 @@ func permissionRulesAnswerFor(s *session.Session) permissionRulesAnswer {
 	list := []listedPermissionRule{}
 	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
-		row := listedPermissionRule{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), Description: describeRule(parts), Editability: "session"}
+		row := listedPermissionRule{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), Description: ruleDescriptionIfNeeded(parts), Editability: "session"}
 		switch r.Source {
 		case "userSettings", "projectSettings", "localSettings":
 			row.Editability = "persistent"
@@ -178,25 +178,25 @@ func permissionRulesAnswerFor(s *session.Session) permissionRulesAnswer {
 	slices.SortStableFunc(list, func(a, b listedPermissionRule) int {
 		return cmp.Or(slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior), slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
-	return permissionRulesAnswer{permissionRulesState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
+	return permissionRulesAnswer{permissionRulesAndDirectories{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
 }
 
-// describeRule describes in words what a rule covers. It returns nil if the rule needs no explanation.
-func describeRule(r protocol.PermissionRule) *permissionRuleDescriptionParts {
+// ruleDescriptionIfNeeded describes in words what a rule covers. It returns nil if the rule needs no explanation.
+func ruleDescriptionIfNeeded(r protocol.PermissionRule) *ruleTextWithEmphasis {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":
-		return &permissionRuleDescriptionParts{Prefix: "Any Bash command"}
+		return &ruleTextWithEmphasis{Prefix: "Any Bash command"}
 	case r.RuleContent == "":
-		return &permissionRuleDescriptionParts{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
+		return &ruleTextWithEmphasis{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
 	case r.ToolName != "Bash":
 		return nil
 	}
 	for _, wildcard := range []string{":*", " *"} {
 		if start, ok := strings.CutSuffix(r.RuleContent, wildcard); ok {
-			return &permissionRuleDescriptionParts{Prefix: "Any Bash command starting with ", Emphasis: start}
+			return &ruleTextWithEmphasis{Prefix: "Any Bash command starting with ", Emphasis: start}
 		}
 	}
-	return &permissionRuleDescriptionParts{Prefix: "The Bash command ", Emphasis: r.RuleContent}
+	return &ruleTextWithEmphasis{Prefix: "The Bash command ", Emphasis: r.RuleContent}
 }
 
 type statusSection struct {
@@ -221,7 +221,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 		rows = append(rows, statusRow{"API key", plan.APIKeySource})
 	}
 	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().Model())}}
-	if url := customAnthropicBaseURL(plan.Environ); url != "" {
+	if url := anthropicBaseURLFromEnv(plan.Environ); url != "" {
 		rows = append(rows, statusRow{"Anthropic base URL", url})
 		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},
 			statusRow{"Organization policy", "not fetched with a custom ANTHROPIC_BASE_URL"})
@@ -229,7 +229,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 	return []statusSection{{"Session", rows}, {"Environment", append(environment, statusRow{"Auto mode server", "Disabled"})}}
 }
 
-func customAnthropicBaseURL(environ []string) string {
+func anthropicBaseURLFromEnv(environ []string) string {
 	url := ""
 	for _, pair := range environ {
 		if value, ok := strings.CutPrefix(pair, "ANTHROPIC_BASE_URL="); ok {

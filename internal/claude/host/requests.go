@@ -26,7 +26,7 @@ type requestServer struct {
 	identity    sessionModelAndTitle
 	settings    settingsUpdater
 	files       fileService
-	tasks       backgroundTasks
+	tasks       backgroundTasksAndSideQuestions
 	describer   sessionDescriber
 }
 
@@ -103,7 +103,7 @@ type fileService interface {
 
 var errRewindDisabled error = &control.ResponseError{Text: "File rewinding is not enabled."}
 
-type backgroundTasks interface {
+type backgroundTasksAndSideQuestions interface {
 	// StopBackgroundTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
 	StopBackgroundTask(ctx context.Context, id string) (answered func())
 	// ShellTaskOutput returns what a shell command in the background has written so far.

@@ -40,8 +40,8 @@ func (h *hostedSession) currentSettings() *settings.Settings {
 	return cmp.Or(h.reloaded, &h.session.Plan().Settings.Settings)
 }
 
-// rereadSettings reads all settings again. The caller holds h.mu.
-func (h *hostedSession) rereadSettings() error {
+// reloadSettingsWithoutApplying reads all settings again. The caller holds h.mu.
+func (h *hostedSession) reloadSettingsWithoutApplying() error {
 	o := h.session.Plan().Settings.Options
 	o.HostSettings = h.hostSettings
 	loaded, err := settings.Load(o)
@@ -61,7 +61,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 	}
 	h.mu.Lock()
 	h.hostSettings = settings.MergeTopLevelKeys(h.hostSettings, in)
-	err := h.rereadSettings()
+	err := h.reloadSettingsWithoutApplying()
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // for example because the file of --settings no longer exists
@@ -76,7 +76,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 		h.session.State().SetOutputStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		h.session.State().SetEffort(cmp.Or(stringOrEmpty(in["effortLevel"]), h.session.Plan().Model.Effort))
+		h.session.State().SetReportedEffort(cmp.Or(stringOrEmpty(in["effortLevel"]), h.session.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
 		h.session.Policy().ReplaceRules(string(settings.SourceFlag), launch.RulesFrom(now, settings.SourceFlag))
@@ -127,7 +127,7 @@ func (h *hostedSession) WriteOutputStyleAndEffort(source string, valuesByName ma
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.rereadSettings()
+	return h.reloadSettingsWithoutApplying()
 }
 
 func withDefaultEffortOfModel(file plainjson.Object, model, level string) (plainjson.Object, error) {
@@ -177,7 +177,7 @@ func (h *hostedSession) AddWorkingDirectory(givenPath string) (absPath string, _
 
 // SetThinkingBudget implements settingsUpdater.
 func (h *hostedSession) SetThinkingBudget(tokens *int) {
-	thinking := h.session.State().Snapshot().Thinking
+	thinking := h.session.State().SessionStateSnapshot().Thinking
 	thinking.Budget = tokens
 	h.session.State().SetThinking(thinking)
 }
@@ -185,7 +185,7 @@ func (h *hostedSession) SetThinkingBudget(tokens *int) {
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
 func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
 	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalCommandTags("model")}
-	session.RecordInTranscriptBetweenTurns(h.session, &protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
+	session.RecordAtNextTurnBoundary(h.session, &protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
 // handleApplySettings applies settings that override --settings for the rest of the session: all of them or none.
@@ -284,7 +284,7 @@ type appliedSettings struct {
 }
 
 func (h *hostedSession) describeSettings() settingsAnswer {
-	live := h.session.State().Snapshot()
+	live := h.session.State().SessionStateSnapshot()
 	out := settingsAnswer{Served: "ineligible", Sources: []settingsSource{}, Applied: appliedSettings{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode}}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort
@@ -352,7 +352,7 @@ func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (con
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
-	r.reportAndRecordModelChange(before, claudecode.RequestedModelLabel(name), cmp.Or(name, "default"))
+	r.reportAndRecordModelChange(before, claudecode.RequestedNameUnlessDefault(name), cmp.Or(name, "default"))
 	answer := control.Answer{Payload: map[string]string{"model": r.identity.Model()}}
 	if in.IsBehindPrompt {
 		r.session.State().SetTurnModel(before)

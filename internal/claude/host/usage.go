@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-type usageAnswer struct {
+type getUsageAnswer struct {
 	Behaviors        *struct{}    `json:"behaviors"` // unknown and therefore null, like rate_limits and subscription_type
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
@@ -29,13 +29,13 @@ type sessionUsage struct {
 }
 
 // usageAnswerFor returns the usage up to the end of the last turn.
-func usageAnswerFor(s *session.Session) usageAnswer {
+func usageAnswerFor(s *session.Session) getUsageAnswer {
 	cost := s.CostUntilLastTurnEnd()
 	models := map[string]protocol.ModelUsage{}
 	if last := s.LastResult(); last != nil {
 		models = last.ModelUsage
 	}
-	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, LinesAdded: cost.LinesAdded, LinesRemoved: cost.LinesRemoved}}
+	return getUsageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, LinesAdded: cost.LinesAdded, LinesRemoved: cost.LinesRemoved}}
 }
 
 // usageCategory is one kind of context usage in get_context_usage.

@@ -19,12 +19,12 @@ import (
 )
 
 // AllDisabled reports whether all customizations of the user are disabled, among them hooks. It does not consider settings.
-func (c CustomizationSettings) AllDisabled() bool { return c.Bare || c.SafeMode }
+func (c ResolvedCustomization) AllDisabled() bool { return c.Bare || c.SafeMode }
 
 // loadCustomizationsAndAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
 func (r *planResolver) loadCustomizationsAndAgent() error {
 	f := r.flags
-	r.plan.Customization = CustomizationSettings{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, InstructionFileOptions: r.instructionFileOptions()}
+	r.plan.Customization = ResolvedCustomization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, InstructionFileOptions: r.instructionFileOptions()}
 	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
 	r.plan.Settings.NoMemory = r.plan.Settings.NoMemory || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
 	if o := r.plan.Customization.InstructionFileOptions; o != nil {

@@ -20,13 +20,13 @@ import (
 
 // resolveRunIdentity returns the identity of the run. planWithScenario must already contain the
 // scenario, and sys must contain the environment variables of the settings.
-func resolveRunIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (RunIdentity, error) {
+func resolveRunIdentity(sys *process.System, f *flags.Flags, planWithScenario *Plan) (VersionAndEntrypoint, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	env.RequestsFastMode = slices.ContainsFunc(planWithScenario.Settings.Layers, func(l settings.Layer) bool {
 		var keys struct{ FastMode bool }
 		return l.Source == settings.SourceFlag && json.Unmarshal(l.Raw, &keys) == nil && keys.FastMode
 	})
-	id := planWithScenario.RunIdentity
+	id := planWithScenario.VersionAndEntrypoint
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
 	id.Profile = claudecode.ProfileForExactVersion(id.Version).WithEnvironment(env).WithFastModeAllowedModels(planWithScenario.Settings.AvailableModels)
 	id.Entrypoint = entrypoint(sys, f)
@@ -81,7 +81,9 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 }
 
-func isEnvEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
+func isEnvEnabled(sys *process.System, name string) bool {
+	return process.IsSetAndNotFalse(sys.Getenv(name))
+}
 
 // envInt reads a whole number from the environment; 0 means it is not a number.
 func envInt(sys *process.System, name string) int {
@@ -141,7 +143,7 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation, Environ: environ, CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: mcpToolTimeout(sys, p.Scenario),
 		Credentials: mcp.CredentialStorage{Path: p.credentialsPath(), Time: sys.Now},
-		Batch:       mcp.ConnectionLimits{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
+		Batch:       mcp.ParallelConnectionLimits{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }
 
@@ -170,7 +172,7 @@ func apiGatewayHost(sys *process.System) string {
 }
 
 // ModelNameAfterOverrides resolves an alias to the model that the environment defines for it. An empty name means the default model.
-func (a Aliases) ModelNameAfterOverrides(name string) string {
+func (a ModelAliases) ModelNameAfterOverrides(name string) string {
 	if name == "" || name == "default" {
 		return cmp.Or(a.Default, a.latestOpus())
 	}
@@ -180,10 +182,10 @@ func (a Aliases) ModelNameAfterOverrides(name string) string {
 	return cmp.Or(map[string]string{"opus": a.Opus, "sonnet": a.Sonnet, "haiku": a.Haiku}[name], name)
 }
 
-func (a Aliases) latestOpus() string { return cmp.Or(a.Opus, claudecode.DefaultModel) }
+func (a ModelAliases) latestOpus() string { return cmp.Or(a.Opus, claudecode.DefaultModel) }
 
 // noticeAboutModel returns a notice about a requested model that is replaced or retired; empty means none.
-func (a Aliases) noticeAboutModel(name string, now time.Time) string {
+func (a ModelAliases) noticeAboutModel(name string, now time.Time) string {
 	name = cmp.Or(name, a.Default, a.latestOpus())
 	if !a.KeepsLegacyOpus && claudecode.IsLegacyOpus(name) {
 		return fmt.Sprintf("⚠ %s is automatically remapped to %s (the latest Opus). Set CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP=1 to keep the requested model.\n",
@@ -195,7 +197,7 @@ func (a Aliases) noticeAboutModel(name string, now time.Time) string {
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
 func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model
-	m.Aliases = Aliases{
+	m.Aliases = ModelAliases{
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
 		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
 		KeepsLegacyOpus: isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP"),

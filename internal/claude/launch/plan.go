@@ -26,7 +26,7 @@ import (
 // Plan contains all decisions made before the run starts. It does not change; the session holds the changing state.
 type Plan struct {
 	Directories
-	RunIdentity
+	VersionAndEntrypoint
 	OutputWriters
 	Environ []string // environment of the programs that are started
 	Clock   *clock.Source
@@ -34,7 +34,7 @@ type Plan struct {
 	Scenario      Scenario
 	Settings      Settings
 	Catalog       *catalog.Catalog
-	Customization CustomizationSettings
+	Customization ResolvedCustomization
 	Servers       Servers
 	Model         Model
 	Prompt        SystemPromptAndSchema
@@ -81,8 +81,8 @@ type OutputWriters struct {
 
 func (s OutputWriters) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
-// RunIdentity identifies the run: ids, version and entry point.
-type RunIdentity struct {
+// VersionAndEntrypoint identifies the run: ids, version and entry point.
+type VersionAndEntrypoint struct {
 	Version      string             // version of claude
 	Profile      claudecode.Profile // behaviour of the claude version in Version
 	Entrypoint   string
@@ -106,8 +106,8 @@ type Settings struct {
 	Options settings.Options
 }
 
-// CustomizationSettings specifies which of the user's customizations apply.
-type CustomizationSettings struct {
+// ResolvedCustomization specifies which of the user's customizations apply.
+type ResolvedCustomization struct {
 	Agent                      string // agent that the session runs as; empty means none
 	UnknownAgent               string // name of --agent that only a host can define; empty means none
 	Title                      string // --name
@@ -140,13 +140,13 @@ type Model struct {
 	Effort     string
 	Betas      []string // known beta headers from the flags
 	Thinking   claudecode.Thinking
-	Aliases    Aliases
+	Aliases    ModelAliases
 	Subagents  string // model of agents without their own; empty means Name
 	Notice     string // line about a model that is replaced or retired, for text output; empty means none
 }
 
-// Aliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
-type Aliases struct {
+// ModelAliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
+type ModelAliases struct {
 	Default, Opus, Sonnet, Haiku string
 	KeepsLegacyOpus              bool // old models are not replaced by the latest Opus
 }

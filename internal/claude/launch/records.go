@@ -41,7 +41,7 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
 		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: claudecode.ResolveModel(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
-		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.IsEnabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.IsSetAndNotFalse(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
 	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))

@@ -38,7 +38,7 @@ func (r *planResolver) resolveServers() error {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, Scopes: r.serverScopes(),
+		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, Scopes: r.enabledStoredServerScopes(),
 		DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.DisabledServers(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigFlagError](err); ok {
@@ -64,8 +64,8 @@ func (r *planResolver) resolveServers() error {
 	return nil
 }
 
-// serverScopes returns the scopes whose servers a run starts.
-func (r *planResolver) serverScopes() []mcp.ScopeServers {
+// enabledStoredServerScopes returns the scopes whose servers a run starts.
+func (r *planResolver) enabledStoredServerScopes() []mcp.ScopeServers {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}

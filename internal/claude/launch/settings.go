@@ -82,7 +82,7 @@ func (r *planResolver) readSettingsAndApplyEnvironment() error {
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
 	r.resolveHomeAndTempDirs()
-	if r.plan.RunIdentity, err = resolveRunIdentity(r.sys, r.flags, r.plan); err != nil {
+	if r.plan.VersionAndEntrypoint, err = resolveRunIdentity(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
 	r.plan.Environ = environOfStartedPrograms(r.sys, r.plan)
@@ -455,16 +455,16 @@ func isKnownTool(rule string) bool {
 	return t.Name != "" && !t.UnknownToRules
 }
 
-// SandboxError means that the settings require a sandbox for commands, and that this machine lacks programs for it.
-type SandboxError struct{ reason string }
+// MissingSandboxError means that the settings require a sandbox for commands, and that this machine lacks programs for it.
+type MissingSandboxError struct{ reason string }
 
 // Error returns the error text in the result event.
-func (e *SandboxError) Error() string {
+func (e *MissingSandboxError) Error() string {
 	return "Sandbox required but unavailable: " + e.reason + ". Set sandbox.failIfUnavailable=false to allow unsandboxed execution."
 }
 
 // StderrText returns what the real CLI writes to stderr.
-func (e *SandboxError) StderrText() string {
+func (e *MissingSandboxError) StderrText() string {
 	return "\nError: sandbox required but unavailable: " + e.reason + "\n  Refusing to start without a working sandbox (see sandbox.failIfUnavailable).\n"
 }
 
@@ -492,7 +492,7 @@ func (r *planResolver) refuseOrWarnWithoutSandboxPrograms() error {
 	reason := "sandbox is enabled but dependencies are missing: " + strings.Join(missing, ", ") +
 		" · install missing tools (e.g. apt install bubblewrap socat) or see https://code.claude.com/docs/en/sandboxing"
 	if sandbox["failIfUnavailable"] == true {
-		return &SandboxError{reason}
+		return &MissingSandboxError{reason}
 	}
 	fmt.Fprintf(r.sys.Stderr, "\n⚠ Sandbox disabled: %s\n  Commands will run WITHOUT sandboxing. Network and filesystem restrictions will NOT be enforced.\n\n", reason)
 	return nil

@@ -46,7 +46,7 @@ type lazyTempDir struct {
 // newBackgroundTasksAndAgents prepares agents and tasks. It starts nothing.
 func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundTasksAndAgents {
 	b := &backgroundTasksAndAgents{plan: plan, tools: t, policy: p, records: p.records, state: state}
-	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.taskOutputDir, Ordered: plan.Clock.HasSeedAndStart(), IsTerminal: plan.Records.Run.Interactive})
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.ensureTaskOutputDir, Ordered: plan.Clock.HasSeedAndStart(), IsTerminal: plan.Records.Run.Interactive})
 	b.model = &scriptedModel{
 		modelNameOverrider: plan.Model.Aliases, records: p.records, engine: p.records.scenario.Engine, failure: plan.Scenario.Failure,
 		fault: plan.Scenario.Fault, stdout: plan.Stdout, gates: plan.Records.Gates,
@@ -56,9 +56,9 @@ func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState
 	return b
 }
 
-// taskOutputDir returns the directory for the output of tasks: the session's folder below TaskTemp (observed
+// ensureTaskOutputDir returns the directory for the output of tasks: the session's folder below TaskTemp (observed
 // with 2.1.329) or, without TaskTemp, a temporary directory. If it returns "", the output is discarded.
-func (b *backgroundTasksAndAgents) taskOutputDir() string {
+func (b *backgroundTasksAndAgents) ensureTaskOutputDir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionDirBelowTaskTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
@@ -74,7 +74,7 @@ func (b *backgroundTasksAndAgents) taskOutputDir() string {
 // TaskListDir returns the directory of the task list, which sessions with the same CLAUDE_CODE_TASK_LIST_ID share (observed with 2.1.330).
 func (b *backgroundTasksAndAgents) TaskListDir() string {
 	list := cmp.Or(proc.Getenv(b.plan.Environ, "CLAUDE_CODE_TASK_LIST_ID"), b.records.ID())
-	return filepath.Join(cmp.Or(b.plan.State, b.taskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
+	return filepath.Join(cmp.Or(b.plan.State, b.ensureTaskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
 }
 
 // PlanModeFile returns the path of the plan file, whose name it creates if necessary.
@@ -93,7 +93,7 @@ func (b *backgroundTasksAndAgents) Options() simulator.Options { return b.option
 
 // SessionName returns the name by which other sessions address this one.
 func (b *backgroundTasksAndAgents) SessionName() string {
-	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
+	return command.SessionName(b.state.SessionStateSnapshot().Title, b.records.ID())
 }
 
 // ShowsTextOfAwaitedAgents reports whether stdout shows the text of agents for which a turn waits.
@@ -177,16 +177,16 @@ func (t *toolbox) TakeFileChangedSinceCall(call protocol.ToolUse) string {
 	return t.builtinToolsForCaller(call).TakeFileChangedSinceCall(call)
 }
 
-// builtinToolExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.
-type builtinToolExecutor struct{ *toolbox }
+// builtinCallRouter runs the calls of built-in tools. Agents in a worktree have their own tools.
+type builtinCallRouter struct{ *toolbox }
 
-func (b builtinToolExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (b builtinCallRouter) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }
 
 type agentIDContextKey struct{}
 
-func (b builtinToolExecutor) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (b builtinCallRouter) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	if call.Agent != nil {
 		ctx = context.WithValue(ctx, agentIDContextKey{}, call.Agent.ID)
 	}

@@ -18,7 +18,7 @@ func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.To
 		return simulator.CallStartOrRefusal{}
 	}
 	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
-	refused := t.invalidOrUnavailableCallRefusal(ctx, call)
+	refused := t.reconnectOrRefuseCall(ctx, call)
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):

@@ -104,7 +104,7 @@ func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (fee
 }
 
 func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.Outcome {
-	now := h.state.Snapshot()
+	now := h.state.SessionStateSnapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	return h.Run(ctx, hook.EventInput{Base: base, Event: in})
 }
@@ -112,12 +112,12 @@ func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.
 // answerElicitation answers a server's question to the user. Elicitation hooks may answer first. Otherwise the scenario or the host
 // answers, and ElicitationResult hooks can replace this answer.
 func (h *sessionHooks) answerElicitation(ctx context.Context, q mcp.ElicitRequest, user serverRequestAnswerer) mcp.ElicitAnswer {
-	asked := protocol.ElicitationHook{Server: q.Server, Message: q.Message, Mode: q.Mode, URL: q.URL, ID: q.ID, Schema: q.Schema}
+	asked := protocol.ElicitationHookInput{Server: q.Server, Message: q.Message, Mode: q.Mode, URL: q.URL, ID: q.ID, Schema: q.Schema}
 	if byHook := answerOfElicitationHooks(h.outcome(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {
 		return byHook
 	}
 	answer := user.answerFromScenarioOrHost(ctx, q)
-	answered := protocol.ElicitationResultHook{Server: q.Server, Mode: q.Mode, ID: q.ID, Action: cmp.Or(answer.Action, "cancel"), Content: answer.Content}
+	answered := protocol.ElicitationResultHookInput{Server: q.Server, Mode: q.Mode, ID: q.ID, Action: cmp.Or(answer.Action, "cancel"), Content: answer.Content}
 	return answerOfElicitationHooks(h.outcome(ctx, answered), answer)
 }
 
@@ -236,13 +236,13 @@ func (l *skillLibrary) Check(name string) error {
 	return nil
 }
 
-func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHook {
-	var hooks []protocol.InstructionsLoadedHook
+func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHookInput {
+	var hooks []protocol.InstructionsLoadedHookInput
 	for _, m := range memories {
 		if m.IsAgentsMD {
 			continue
 		}
-		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
+		in := protocol.InstructionsLoadedHookInput{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
 		if m.Parent != "" {
 			in.LoadReason, in.ParentFilePath = "include", m.Parent
 		}

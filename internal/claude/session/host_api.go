@@ -119,11 +119,11 @@ func RunInitialHooks(ctx context.Context, s *Session) {
 
 // TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no turn is needed.
 func (s *Session) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
-	return s.conversation.simulator.NextNotice()
+	return s.conversation.simulator.TakeNextNotice()
 }
 
-// HostConfiguration has options that a host may set, instead of flags, before the first turn.
-type HostConfiguration struct {
+// HostFlagOverrides has options that a host may set, instead of flags, before the first turn.
+type HostFlagOverrides struct {
 	SystemPrompt *string // nil means unchanged
 	AppendPrompt string  // empty means unchanged
 	Schema       string  // JSON Schema of the structured output; an invalid one is ignored
@@ -131,7 +131,7 @@ type HostConfiguration struct {
 }
 
 // ConfigureBeforeFirstTurn applies the options that a host sets before the first turn.
-func (s *Session) ConfigureBeforeFirstTurn(c HostConfiguration) error {
+func (s *Session) ConfigureBeforeFirstTurn(c HostFlagOverrides) error {
 	prompt := s.plan.Prompt
 	if c.SystemPrompt != nil {
 		prompt.System, prompt.ReplacesSystem = *c.SystemPrompt, true
@@ -222,8 +222,8 @@ func SetTitleOfHost(s *Session, title string) {
 	s.conversation.queueUntilNextTurnBoundary(func() { s.records.warnIfTranscriptNotSaved(s.records.transcript.SetTitleOfHost(title)) })
 }
 
-// RecordInTranscriptBetweenTurns adds events to the transcript when the next turn begins or ends.
-func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
+// RecordAtNextTurnBoundary adds events to the transcript when the next turn begins or ends.
+func RecordAtNextTurnBoundary(s *Session, events ...protocol.Event) {
 	s.conversation.queueUntilNextTurnBoundary(func() {
 		for _, ev := range events {
 			s.records.warnIfTranscriptNotSaved(s.records.transcript.Record(ev))
@@ -250,11 +250,11 @@ func RecordQueueChange(s *Session, operation, text string) {
 }
 
 // WriteDelayedTranscriptChanges writes the changes to the transcript that were waiting for the end of a turn; see
-// [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
+// [RecordAtNextTurnBoundary]. It must not be called during a turn.
 func WriteDelayedTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
-// CommandRecord describes a command that the terminal has run.
-type CommandRecord struct {
+// SlashCommandRecord describes a command that the terminal has run.
+type SlashCommandRecord struct {
 	Line          string // as typed
 	Output        string
 	Dismissed     bool   // the user has closed the page of the command without a choice
@@ -262,19 +262,19 @@ type CommandRecord struct {
 	TextForModel  string // the next request contains this text; empty means none
 }
 
-// RecordTerminalCommand adds a command to the transcript.
-func RecordTerminalCommand(s *Session, c CommandRecord) {
+// RecordSlashCommand adds a command to the transcript.
+func RecordSlashCommand(s *Session, c SlashCommandRecord) {
 	call, _ := slash.Parse(c.Line)
 	content := protocol.Content{Text: slash.Output(c.Output)}
 	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
 	if c.Dismissed {
 		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args, IsDisplayOnly: c.IsDisplayOnly}}
 	}
-	RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{
+	RecordAtNextTurnBoundary(s, &protocol.PromptAccepted{
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalCommandTags(call.Name)},
 	}, said)
 	if c.TextForModel != "" {
-		RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), WrittenByCLI: true, Content: protocol.Content{Text: c.TextForModel}})
+		RecordAtNextTurnBoundary(s, &protocol.PromptAccepted{UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), WrittenByCLI: true, Content: protocol.Content{Text: c.TextForModel}})
 	}
 }
 
@@ -312,10 +312,10 @@ func (s *Session) ContextUsage() slash.Context {
 }
 
 // SystemPromptAndToolTokens returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
-func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContext {
+func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 	offered := s.builtinToolsOfferedTo(agent.RequestingAgent{})
 	model := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model())).Context
-	l := slash.LoadedContext{SystemPrompt: model.SystemPrompt, AddedByFirstRequest: model.AddedByFirstRequest}
+	l := slash.LoadedContextTokens{SystemPrompt: model.SystemPrompt, AddedByFirstRequest: model.AddedByFirstRequest}
 	if s.plan.Records.Run.Interactive {
 		l.SystemPrompt += claudecode.AdditionalPromptTokensOnTerminal
 	}

@@ -19,7 +19,7 @@ import (
 // toolInventory decides which tools the session has: the built-in and server tools that no flag or rule removes.
 type toolInventory struct {
 	plan              launch.Tools
-	customization     launch.CustomizationSettings
+	customization     launch.ResolvedCustomization
 	profile           claudecode.Profile
 	denied            []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
 	promptTool        string

@@ -26,11 +26,11 @@ func TestResolveLinks(t *testing.T) {
 	for path, want := range map[string]string{
 		"in/to/new": "out/new", "in/none": "out/none", "in/none/x": "out/none/x", "in/chain": "out/none", "in/new/x": "in/new/x",
 	} {
-		if got := resolveLinks(filepath.Join(dir, path)); got != filepath.Join(dir, want) {
+		if got := resolveLinksOfExistingPart(filepath.Join(dir, path)); got != filepath.Join(dir, want) {
 			t.Errorf("%s resolves to %s, want %s", path, got, want)
 		}
 	}
-	resolveLinks(filepath.Join(dir, "in/round")) // must not loop forever
+	resolveLinksOfExistingPart(filepath.Join(dir, "in/round")) // must not loop forever
 }
 
 func TestMatchFiles(t *testing.T) {

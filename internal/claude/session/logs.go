@@ -74,7 +74,7 @@ func openDebugLog(plan launch.Plan, stderr io.Writer, sessionID string) (log *de
 	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
 		return log, nil
 	case plan.Records.DebugToStderr:
-		return newDebugLog(plan, nopCloser{stderr}), nil
+		return newDebugLog(plan, nopWriteCloser{stderr}), nil
 	case path == "":
 		path = filepath.Join(plan.State, "debug", sessionID+".txt")
 	}
@@ -93,10 +93,10 @@ func newDebugLog(plan launch.Plan, w io.WriteCloser) *debugLog {
 	return &debugLog{w, plan.Clock, redact.New(redact.Options{Environ: plan.Environ})}
 }
 
-// nopCloser writes to a stream that stays open when the log is closed.
-type nopCloser struct{ io.Writer }
+// nopWriteCloser writes to a stream that stays open when the log is closed.
+type nopWriteCloser struct{ io.Writer }
 
-func (nopCloser) Close() error { return nil }
+func (nopWriteCloser) Close() error { return nil }
 
 func (l *debugLog) printf(format string, args ...any) {
 	if l == nil {

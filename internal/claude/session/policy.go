@@ -190,16 +190,18 @@ func (diskFS) IsDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-func (diskFS) Resolve(path string) string { return resolveLinks(path) }
+func (diskFS) Resolve(path string) string { return resolveLinksOfExistingPart(path) }
 
 // Glob returns the files that a shell pattern matches.
 func (diskFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
 const maxFollowedDanglingLinksPerPath = 40
 
-// resolveLinks follows the symbolic links of an absolute path as far as it exists. It also follows
+// resolveLinksOfExistingPart follows the symbolic links of an absolute path as far as it exists. It also follows
 // dangling links, because a write through them creates the target.
-func resolveLinks(path string) string { return followLinks(path, maxFollowedDanglingLinksPerPath) }
+func resolveLinksOfExistingPart(path string) string {
+	return followLinks(path, maxFollowedDanglingLinksPerPath)
+}
 
 func followLinks(path string, maxLinks int) string {
 	rest := ""

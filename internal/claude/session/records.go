@@ -146,7 +146,7 @@ func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 	result, scenario := ev.Result.Content.Plain(), r.scenario.scenario
 	rejected := ev.Result.IsError && strings.HasPrefix(result, "<tool_use_error>InputValidationError: ")
 	switch {
-	case rejected && !scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
+	case rejected && !scenario.HasExpectationForCall(ev.Use.Name, ev.Use.Input):
 		r.WarnUnlessRunAsClaude("the tool " + ev.Use.Name + " rejected its scripted input")
 	case rejected || scenario.ExpectsTool(ev.Use.Name):
 	case ev.Result.UnknownTool:
@@ -408,7 +408,7 @@ func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.Permissio
 	for _, ran := range e.hooks.TakeReports() {
 		e.recorder.RecordHooks(ran)
 	}
-	now := e.state.Snapshot()
+	now := e.state.SessionStateSnapshot()
 	e.recorder.Record(ev, telemetry.SessionModeAndModel{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
@@ -422,5 +422,5 @@ func (e *telemetryExport) stopAndSendRemaining() (acceptedCountsByName map[strin
 		<-e.stopped
 		e.recorder.Close(e.ctx)
 	})
-	return e.recorder.AcceptedCountsByItemName(), e.recorder.LastError()
+	return e.recorder.CollectorAcceptedCounts(), e.recorder.LastError()
 }

@@ -85,7 +85,7 @@ func (p *scriptedModel) reportReplyProblems(ctx context.Context, reply scenarios
 type failingModel struct{ failure *scenarios.Failure }
 
 func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
-	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
+	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleLocation{Name: "--failure"}}, nil
 }
 
 // Next returns the reply of the engine after waiting at the gates of its step. A fault of the reply is activated first:

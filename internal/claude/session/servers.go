@@ -325,7 +325,7 @@ type mcpResultFilesAndJournal struct {
 	clock   *clock.Source
 }
 
-// Now, RecordCall and RecordNotification implement mcp.CallObserver.
+// Now, RecordCall and RecordNotification implement mcp.CallRecorder.
 func (r mcpResultFilesAndJournal) Now() time.Time { return r.clock.Now() }
 
 func (r mcpResultFilesAndJournal) RecordCall(c mcp.CallRecord) {

@@ -84,7 +84,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {
 		s.state.SetModel(last.Model)
 	}
-	s.state.SetEffort(s.plan.Model.Effort)
+	s.state.SetReportedEffort(s.plan.Model.Effort)
 	s.state.SetThinking(s.plan.Model.Thinking)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(cmp.Or(s.plan.Customization.Title, s.records.transcript.Title()))
@@ -124,7 +124,7 @@ func (s *Session) buildParts(host Host) error {
 }
 
 func (s *Session) rebuildSimulator(prompt launch.SystemPromptAndSchema) error {
-	o, err := s.simulatorOptions(prompt)
+	o, err := s.buildOptionsAndArmFault(prompt)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Session) rebuildSimulator(prompt launch.SystemPromptAndSchema) error {
 	return nil
 }
 
-func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulator.Options, error) {
+func (s *Session) buildOptionsAndArmFault(prompt launch.SystemPromptAndSchema) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
 		Model: s.background.model.ArmFaultAndSelectMainModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.NewRandFromRunSeed(),
@@ -152,7 +152,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPromptAndSchema) (simulat
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
-			Start: simulator.SessionStart{
+			Start: simulator.SessionOrigin{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.InstructionFiles),
 			},
@@ -310,7 +310,7 @@ func concatEvents(parts ...Events) Events {
 }
 
 func backgroundWorkAndItsTurns(ctx context.Context, s *Session) Events {
-	return concatEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackgroundAndItsTurns(ctx, s.plan.Limits.BackgroundLimit)), unrecordedDelayedResults(s))
+	return concatEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackgroundAndItsTurns(ctx, s.plan.Limits.BackgroundLimit)), takeDelayedResults(s))
 }
 
 // turnsOfWakeups waits for each wake-up that the model has scheduled and then runs a turn with its prompt (observed with 2.1.330).
@@ -347,7 +347,7 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 				s.records.lastResult.Store(result)
 			}
 			if err != nil || isResult && (host != nil && !host.IsClosedForNewPrompts() || !s.background.tasks.HasRunningOrUnshownBackgroundAgent()) {
-				for result, noErr := range unrecordedDelayedResults(s) {
+				for result, noErr := range takeDelayedResults(s) {
 					if !yield(result, noErr) {
 						return
 					}
@@ -362,10 +362,10 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 
 // DelayedResultsAtSessionEnd yields the results that are still delayed when a session ends, with the total usage.
 func DelayedResultsAtSessionEnd(s *Session) Events {
-	return s.recordAndYieldEvents(unrecordedDelayedResults(s))
+	return s.recordAndYieldEvents(takeDelayedResults(s))
 }
 
-func unrecordedDelayedResults(s *Session) Events {
+func takeDelayedResults(s *Session) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		delayed := s.conversation.delayedResults
 		s.conversation.delayedResults = nil
@@ -408,11 +408,11 @@ func (s *Session) Close(ctx context.Context) {
 	s.background.close()
 	s.tools.builtin.Close()
 	s.tools.worktreeAgents.closeToolsOfAllAgents()
-	for _, notice := range s.conversation.simulator.RunEndHooksAndClose(ctx) {
+	for _, notice := range s.conversation.simulator.RunEndHooksAndCloseHookRunner(ctx) {
 		s.records.recordOutsideTranscript(ctx, notice)
 	}
 	s.servers.close(ctx)
-	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}
+	total := &protocol.Result{SubagentStats: &protocol.SubagentCounts{}}
 	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
 	s.records.transcript.SetCosts(total)
 	s.records.warnIfTranscriptNotSaved(s.records.transcript.Close())
@@ -468,7 +468,7 @@ func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr s
 	if err != nil {
 		return "", err.Error()
 	}
-	shell := executor.Chain(builtinToolExecutor{s.tools}, executor.Canned(s.policy.cannedResults))
+	shell := executor.Chain(builtinCallRouter{s.tools}, executor.Canned(s.policy.cannedResults))
 	result, err := shell.Execute(ctx, protocol.ToolUse{Type: "tool_use", Name: "Bash", Input: input})
 	if err != nil {
 		return "", err.Error()

@@ -44,7 +44,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.ChangedDirectory(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.additionalDirsListedInInit(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
-	ev.OutputStyle = s.state.Snapshot().OutputStyle
+	ev.OutputStyle = s.state.SessionStateSnapshot().OutputStyle
 	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: projectMemoryDirs(*plan, filepath.Dir(s.records.transcript.Path()))[0] + string(filepath.Separator)}
 	}
@@ -81,7 +81,7 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 	if text := instructionText(s.plan.Customization.InstructionFiles); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
 	}
-	style := s.state.Snapshot().OutputStyle
+	style := s.state.SessionStateSnapshot().OutputStyle
 	if text := s.plan.Catalog.OutputStyleText(style); text != "" {
 		afterHookOutput = append(afterHookOutput, "# Output Style: "+style+"\n"+text)
 	}
@@ -161,7 +161,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 		}
 		now.Instructions = append(now.Instructions, transcript.InstructionFile{Path: m.Path, Type: m.Type, Content: strings.TrimSpace(m.Text)})
 	}
-	style := s.state.Snapshot().OutputStyle
+	style := s.state.SessionStateSnapshot().OutputStyle
 	now.StyleInstructions = s.plan.Catalog.OutputStyleText(style)
 	now.OutputStyle = map[bool]string{true: style}[now.StyleInstructions != ""]
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
@@ -307,7 +307,7 @@ func (s *sessionContext) RecordFilesBeforePrompt(promptUUID string) {
 
 func (s *sessionContext) CurrentModel(agentID string) transcript.CurrentModel {
 	requester, name := s.requestingAgentAndModel(agentID)
-	effort := s.state.ForAgent(name).Snapshot().Effort
+	effort := s.state.ForAgent(name).SessionStateSnapshot().Effort
 	if effort != "" {
 		effort = cmp.Or(requester.Effort, effort)
 	}
@@ -318,7 +318,7 @@ func (s *sessionContext) CurrentModel(agentID string) transcript.CurrentModel {
 func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
 	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.builtinToolsOfferedTo(requester), claudecode.FactsOfModel(name)
-	thinking := s.state.Snapshot().Thinking
+	thinking := s.state.SessionStateSnapshot().Thinking
 	tools, deferred := s.toolDefinitions(requester, offered)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesDefaultURL(), PromptCache: s.plan.Profile.Environment().PromptCacheTTL(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.ReplacesDefaultWithEmpty(), Remaining: s.remainingLimits(name), Source: s.modelRequestSource(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
@@ -384,7 +384,7 @@ func setThinking(p *protocol.RequestParams, allowed claudecode.Thinking, model c
 	if showUpdates {
 		t.Display = "updates"
 	}
-	p.Thinking, p.ContextManagement = t, &protocol.ContextManagement{Edits: []protocol.ContextManagementEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
+	p.Thinking, p.ContextManagement = t, &protocol.RequestContextManagement{Edits: []protocol.ContextManagementRule{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
 func (s *sessionContext) modelRequestSource(requestingAgent agent.RequestingAgent) string {

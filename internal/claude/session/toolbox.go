@@ -58,7 +58,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
-		Environ: commandEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
+		Environ: commandEnviron(plan, deps.state.SessionStateSnapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
 		ReadFiles: mcpServers.records.transcript.ReadFiles(),
 		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccessPolicy{pol, t.inventory}, Paths: deps.background,
 	}
@@ -80,7 +80,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 func (t *toolbox) buildMiddlewareChain(plan launch.Plan, p toolboxDependencies) {
 	base := executor.Composite{simulator.StructuredOutputExecutor{}, p.background.agents}
 	base = append(base, t.servers.toolsAndResourceTools()...)
-	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinToolExecutor{t})
+	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinCallRouter{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.selectPermissionPrompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: permissionUpdateFiles{plan, t.servers.records}}
@@ -117,7 +117,7 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 		t.agents.RecordToolKnownToCaller(call)
 	}
 	if !t.policy.cannedResults.HasResult(call) {
-		ready.Refusal = t.invalidOrUnavailableCallRefusal(ctx, call)
+		ready.Refusal = t.reconnectOrRefuseCall(ctx, call)
 	}
 	return ready
 }
@@ -134,9 +134,9 @@ func (t *toolbox) refuseSkillInItsOwnAgent(call protocol.ToolUse) *protocol.Tool
 	return &refusal
 }
 
-// invalidOrUnavailableCallRefusal returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
+// reconnectOrRefuseCall returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
 // a failed MCP server, it first connects this server again.
-func (t *toolbox) invalidOrUnavailableCallRefusal(ctx context.Context, call protocol.ToolUse) *executor.Result {
+func (t *toolbox) reconnectOrRefuseCall(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
@@ -347,7 +347,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 
 // instructionFileTracker tracks which instruction files each conversation has received and finds those that its calls add.
 type instructionFileTracker struct {
-	customization             launch.CustomizationSettings
+	customization             launch.ResolvedCustomization
 	cwd                       string
 	state                     *simulator.SessionState
 	pathsReceivedBeforeResume []string // instruction files that the model received before the session was resumed
@@ -409,7 +409,7 @@ func (i *instructionFileTracker) takeInstructionsForAccessedFile(call protocol.T
 }
 
 func (i *instructionFileTracker) instructionFileToContextFile(m catalog.InstructionFile, accessedFile string) simulator.ContextFile {
-	in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: accessedFile, ParentFilePath: m.Parent}
+	in := protocol.InstructionsLoadedHookInput{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: accessedFile, ParentFilePath: m.Parent}
 	switch {
 	case m.Parent != "":
 		in.LoadReason = "include"

@@ -57,7 +57,7 @@ func (r *Recorder) Record(ev protocol.Event, at SessionModeAndModel) {
 
 func (r *Recorder) handleEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		r.handleEvent(ev.Event)
 	case *protocol.PromptAccepted:
 		r.beginTurn(ev)
@@ -104,12 +104,12 @@ func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	main := r.findOrAddConversation("", "")
 	main.requestSent, main.skill, main.server, main.tool = r.state.turnStart, "", "", ""
 	if r.state.started {
-		r.recordHeldPrompt()
+		r.flushHeldPrompt()
 	}
 }
 
-// recordHeldPrompt records the prompt that was kept until the session start was recorded.
-func (r *Recorder) recordHeldPrompt() {
+// flushHeldPrompt records the prompt that was kept until the session start was recorded.
+func (r *Recorder) flushHeldPrompt() {
 	ev := r.state.heldPrompt
 	r.state.heldPrompt = nil
 	r.state.promptID = ev.PromptID

@@ -162,8 +162,8 @@ func (r *Recorder) Close(ctx context.Context) {
 	}
 }
 
-// AcceptedCountsByItemName returns how many data points, events and spans of each name the collector has accepted.
-func (r *Recorder) AcceptedCountsByItemName() map[string]int {
+// CollectorAcceptedCounts returns how many data points, events and spans of each name the collector has accepted.
+func (r *Recorder) CollectorAcceptedCounts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.acceptedCounts)
@@ -336,7 +336,7 @@ func (r *Recorder) recordSessionStartAndHeldPrompt(init *protocol.Init) {
 		}
 	}
 	if r.state.heldPrompt != nil {
-		r.recordHeldPrompt()
+		r.flushHeldPrompt()
 	}
 }
 

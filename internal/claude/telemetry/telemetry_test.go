@@ -188,8 +188,8 @@ func TestGRPC(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if r.AcceptedCountsByItemName()["claude_code.token.usage"] != 4 || r.AcceptedCountsByItemName()["claude_code.interaction"] != 1 {
-		t.Errorf("sent: %v", r.AcceptedCountsByItemName())
+	if r.CollectorAcceptedCounts()["claude_code.token.usage"] != 4 || r.CollectorAcceptedCounts()["claude_code.interaction"] != 1 {
+		t.Errorf("sent: %v", r.CollectorAcceptedCounts())
 	}
 }
 

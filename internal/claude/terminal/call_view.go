@@ -194,7 +194,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		rows = []transcriptEntry{noteEntry(text)}
 	case c.changes != nil && !failed:
 		s.entries[at].glyph, s.entries[at].text = answerGlyph+" Bash", c.shortenedCommandInParentheses()
-		rows = append([]transcriptEntry{s.entries[at]}, v.entriesOfCommandChanges(c, result.Content.Plain())...)
+		rows = append([]transcriptEntry{s.entries[at]}, v.commandOutputAndChangeEntries(c, result.Content.Plain())...)
 	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer() && s.isRunningTurnStoppedByUser():
 		rows = []transcriptEntry{s.entries[at]}
 	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer():
@@ -259,8 +259,8 @@ func (v *eventView) resultEntriesOfCall(c *callView, announcement transcriptEntr
 	return []transcriptEntry{announcement, noteEntry(text)}
 }
 
-// entriesOfCommandChanges shows the output of a command, and the files that changed while it ran (observed with 2.1.330).
-func (v *eventView) entriesOfCommandChanges(c *callView, output string) (entries []transcriptEntry) {
+// commandOutputAndChangeEntries shows the output of a command, and the files that changed while it ran (observed with 2.1.330).
+func (v *eventView) commandOutputAndChangeEntries(c *callView, output string) (entries []transcriptEntry) {
 	if text := c.shortOutput(output, false, v.screen.cols); text != c.doneOrNoOutputText() {
 		if !v.screen.isInline {
 			text = strings.TrimSuffix(text, expandHint)

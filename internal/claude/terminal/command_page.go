@@ -36,7 +36,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 			return false
 		}
 		t.player.session.Rename(name)
-		t.showAndRecordCommand(session.CommandRecord{
+		t.showAndRecordCommand(session.SlashCommandRecord{
 			Line: text, Output: "Session renamed to: " + name, Dismissed: true,
 			TextForModel: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`),
 		})
@@ -171,7 +171,7 @@ func (t *Terminal) switchModel(commandLine, name string, save bool) {
 	} else {
 		text += " and saved as your default for new sessions"
 	}
-	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: text})
+	t.showAndRecordCommand(session.SlashCommandRecord{Line: commandLine, Output: text})
 }
 
 // showHeader takes the header from a captured page, if possible one with the logo (it moves, so some pages lack it), and replaces the
@@ -206,7 +206,7 @@ func saveModelToSettingsFile(path, name string) error {
 }
 
 func (t *Terminal) showAndRecordDismissedCommand(line, result string) {
-	t.showAndRecordCommand(session.CommandRecord{Line: line, Output: result, Dismissed: true})
+	t.showAndRecordCommand(session.SlashCommandRecord{Line: line, Output: result, Dismissed: true})
 }
 
 // showContextUsage runs /context, whose chart depends on the width of the screen.
@@ -217,24 +217,24 @@ func (t *Terminal) showContextUsage(commandLine string) {
 	if _, args, _ := strings.Cut(commandLine, " "); s.isInline || strings.EqualFold(strings.TrimSpace(args), "all") {
 		lists = usage.ItemLists(t.plan.CWD)
 	}
-	t.showAndRecordCommand(session.CommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
+	t.showAndRecordCommand(session.SlashCommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
 }
 
-func (t *Terminal) showAndRecordCommand(c session.CommandRecord) {
+func (t *Terminal) showAndRecordCommand(c session.SlashCommandRecord) {
 	s := &t.console.screen
 	shown := removeMarkdownFromLine(c.Output)
 	if c.IsDisplayOnly {
 		shown = regexp.MustCompile(`^ |\x1b\[[0-9;]*m`).ReplaceAllString(c.Output, "")
 	}
 	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(shown))
-	session.RecordTerminalCommand(t.player.session, c)
+	session.RecordSlashCommand(t.player.session, c)
 	t.player.prompts.pushSentWhileIdle()
 }
 
 func (t *Terminal) showAndRecordNotice(text, level string) {
 	s := &t.console.screen
 	s.entries = append(s.entries, transcriptEntry{glyph: answerGlyph + " ", text: text, isError: true})
-	session.RecordInTranscriptBetweenTurns(t.player.session, informationalSystemEvent(text, level))
+	session.RecordAtNextTurnBoundary(t.player.session, informationalSystemEvent(text, level))
 }
 
 type autoModeExplanationDue struct{}

@@ -252,7 +252,7 @@ func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 			return context.Cause(ctx)
 		}
 	}
-	c.keys.dropPendingExceptEscape()
+	c.keys.dropPendingAndReturnLoneEscape()
 	return nil
 }
 
@@ -282,7 +282,7 @@ func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 		}
 		return c.decodeKeysAndSetEscapeTimer(data), nil
 	case <-c.escapeTimer.C:
-		return c.keys.dropPendingExceptEscape(), nil
+		return c.keys.dropPendingAndReturnLoneEscape(), nil
 	case <-c.exitPress.expired:
 		d.foot, c.exitPress = c.exitPress.replacedFoot, exitPress{}
 		return nil, nil

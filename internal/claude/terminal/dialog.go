@@ -93,7 +93,7 @@ type dialogOwner interface {
 	handleChoice(d *dialog, c dialogChoice) *dialog
 }
 
-type formOwner interface {
+type multiPageDialogOwner interface {
 	dialogOwner
 	// onToggle is called after a check box has changed.
 	onToggle(d *dialog)
@@ -135,7 +135,7 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 		return next, done
 	}
 	onInput := d.options[d.selected].isInput
-	pages, _ := d.owner.(formOwner)
+	pages, _ := d.owner.(multiPageDialogOwner)
 	switch {
 	case k.name == keyEscape:
 		return d.owner.handleChoice(d, dialogChoice{cancelled: true}), true
@@ -204,7 +204,7 @@ func (d *dialog) setTextOfSelectedInputOption(text string) {
 }
 
 func (d *dialog) notifyOwnerOfToggledCheckbox() {
-	if pages, ok := d.owner.(formOwner); ok {
+	if pages, ok := d.owner.(multiPageDialogOwner); ok {
 		pages.onToggle(d)
 	}
 }
@@ -217,7 +217,7 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		}
 		switch {
 		case i < 0:
-			d.selectLastOptionForUnusedDigit(r)
+			d.handleUnassignedCharacter(r)
 			continue
 		case d.options[i].checkbox != noCheckbox:
 			d.options[i].checkbox = checkboxUnchecked + checkboxChecked - d.options[i].checkbox
@@ -235,10 +235,10 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 	return nil, false
 }
 
-// selectLastOptionForUnusedDigit handles a character that selects no option. As in the real CLI, a digit from 1 to 9
+// handleUnassignedCharacter handles a character that selects no option. As in the real CLI, a digit from 1 to 9
 // selects the last option of a permission or plan dialog. In the list of MCP servers, any character except a space
 // clears all check boxes and selects the last option.
-func (d *dialog) selectLastOptionForUnusedDigit(r rune) {
+func (d *dialog) handleUnassignedCharacter(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
 	case servers && r != ' ':
@@ -296,7 +296,7 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 		if d.wrapBody {
 			body = wrapKeepingQuoteMarks(body, cols)
 		}
-		rows = append(rows, truncatedRowsBetweenRules(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
+		rows = append(rows, rowsCutToWidthBetweenRules(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
 	}
 	if d.reason != nil {
 		rows = append(append(rows, wrapKeepingQuoteMarks(d.reason, cols+1)...), "")
@@ -345,7 +345,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
 	if d.screenRows > 0 && d.screenRows <= smallScreen {
 		text, choices.question = text[2:3], d.question[:1]
 	}
-	text = append(text, truncatedRowsBetweenRules(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
+	text = append(text, rowsCutToWidthBetweenRules(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
 	rows, selectedRow = choices.choiceRows(cols)
 	if room := max(1, d.screenRows-rowsOutsideOverlayChoices-len(rows)); d.screenRows > 0 && len(text) > room {
 		text = text[:room]

@@ -34,7 +34,7 @@ func (v *eventView) handleMessage(message any) {
 	case shellEnded:
 		v.showUserShellOutput(m)
 	case turnEnded:
-		v.endTurn()
+		v.endTurnOrRestorePrompt()
 	case promptsTakenIntoRunningTurn:
 		s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 		v.showPrompts(m.prompts)
@@ -109,8 +109,8 @@ func (v *eventView) showUserShellOutput(m shellEnded) {
 	s.entries = slices.Replace(s.entries, at, at+1, rows...)
 }
 
-// endTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
-func (v *eventView) endTurn() {
+// endTurnOrRestorePrompt shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
+func (v *eventView) endTurnOrRestorePrompt() {
 	s := v.screen
 	busy := s.progress
 	if busy == nil {

@@ -95,12 +95,12 @@ func TestFieldKeys(t *testing.T) {
 			s := &term.console.screen
 			for i, part := range strings.Split(tt.typed, "\x00") {
 				if i > 0 { // the lone Esc now counts as a key, and the prompts are played
-					term.handleKeys(term.console.keys.dropPendingExceptEscape())
+					term.handleKeys(term.console.keys.dropPendingAndReturnLoneEscape())
 					term.player.prompts.removeAll()
 				}
 				term.handleKeys(term.console.keys.decodeKeys([]byte(part)))
 			}
-			term.handleKeys(term.console.keys.dropPendingExceptEscape())
+			term.handleKeys(term.console.keys.dropPendingAndReturnLoneEscape())
 			draft := string(s.composer.draft[:s.composer.cursor]) + "|" + string(s.composer.draft[s.composer.cursor:])
 			if diff := cmp.Diff(tt.want, draft); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)

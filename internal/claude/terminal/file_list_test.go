@@ -48,7 +48,7 @@ func TestFileList(t *testing.T) {
 			s.mentionMenu.dir = dir
 			for _, part := range strings.SplitAfter(tt.typed, "\x00") {
 				term.handleKeys(term.console.keys.decodeKeys([]byte(strings.TrimSuffix(part, "\x00"))))
-				term.handleKeys(term.console.keys.dropPendingExceptEscape())
+				term.handleKeys(term.console.keys.dropPendingAndReturnLoneEscape())
 			}
 			if diff := cmp.Diff(tt.want, s.composer.text()); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)

@@ -110,8 +110,8 @@ func (r *keyReader) hasPendingEscapeSequence() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }
 
-// dropPendingExceptEscape drops the kept bytes, because no bytes followed. If they are a lone Escape, it returns the Escape key.
-func (r *keyReader) dropPendingExceptEscape() []key {
+// dropPendingAndReturnLoneEscape drops the kept bytes, because no bytes followed. If they are a lone Escape, it returns the Escape key.
+func (r *keyReader) dropPendingAndReturnLoneEscape() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil
 	if lone {

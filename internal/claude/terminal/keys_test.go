@@ -33,7 +33,7 @@ func TestKeys(t *testing.T) {
 			got = append(got, r.decodeKeys([]byte(data))...)
 		}
 		if r.hasPendingEscapeSequence() {
-			got = append(got, r.dropPendingExceptEscape()...)
+			got = append(got, r.dropPendingAndReturnLoneEscape()...)
 		}
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(key{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

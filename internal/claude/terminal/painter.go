@@ -57,13 +57,13 @@ func (p *painter) setTitle(title string) error {
 
 func (p *painter) paint(f screenFrame, cols, rows int) error {
 	if p.fullScreen {
-		return p.paintFullScreen(f, cols, rows)
+		return p.paintChangedFullScreenRows(f, cols, rows)
 	}
 	return p.paintInline(f, cols, rows)
 }
 
-// paintFullScreen draws all rows of the screen: the last rows of the text, and the input field at the bottom.
-func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
+// paintChangedFullScreenRows draws all rows of the screen: the last rows of the text, and the input field at the bottom.
+func (p *painter) paintChangedFullScreenRows(f screenFrame, cols, rows int) error {
 	all := slices.Clone(f.rows)
 	row, bottom := f.cursorRow, len(all)
 	if f.bottomIndex >= 0 {

@@ -336,7 +336,7 @@ func (a *prompter) newPlanApprovalDialog(q *pendingPermissionRequest) *dialog {
 		case c.index == 2:
 			word, answer = d.options[2].label, protocol.PermissionAnswer{Feedback: feedback}
 		default:
-			word, answer = d.options[c.index].label, planApprovalAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
+			word, answer = d.options[c.index].label, planAcceptedAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
 		}
 		a.recordAndSendAnswer(q, d, word, answer)
 		return nil
@@ -356,7 +356,7 @@ func (d *dialog) convertOverlayToInline(cols int) {
 	}
 }
 
-func planApprovalAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
+func planAcceptedAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := allowAndSetModeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
 	return answer
@@ -376,7 +376,7 @@ func planRows(margin, plan string) []string {
 func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingPermissionRequest, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addGrantAndRefusalOptions(q, d, []permissionOption{
-		{"Yes, and switch to default (ask each time) for this session", planApprovalAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), interruptingRefusal()},
+		{"Yes, and switch to default (ask each time) for this session", planAcceptedAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), interruptingRefusal()},
 	})
 	return d
 }

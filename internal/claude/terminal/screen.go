@@ -293,7 +293,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	case list != nil:
 		f.rows, f.overlayRows = append(append(f.rows, ""), list...), 1+len(list)
 	default:
-		aside := s.textAboveInput(now)
+		aside := s.hintRowAboveInput(now)
 		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
 	top := rule
@@ -340,7 +340,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	default:
 		aside := ""
 		if s.isInline && s.notice == "" {
-			aside = s.textAboveInput(now)
+			aside = s.hintRowAboveInput(now)
 		}
 		f.rows = append(f.rows, inlineFooterRows(truncateRow("  "+s.footerText(now), s.cols-2), aside, s.cols)...)
 		f.rows = append(f.rows, s.agentRows(len(f.rows)-bottom, now)...)
@@ -356,7 +356,7 @@ func (s *screen) agentRows(inputRows int, now time.Time) []string {
 	return rows[:min(len(rows), max(0, s.rows/2-inputRows))]
 }
 
-func (s *screen) textAboveInput(now time.Time) string {
+func (s *screen) hintRowAboveInput(now time.Time) string {
 	switch {
 	case s.aboveInput != "":
 		return s.aboveInput

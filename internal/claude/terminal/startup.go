@@ -111,10 +111,10 @@ func (s *startupQuestions) hasUserCompletedOnboarding() bool {
 
 // questionDialogs yields the dialog of each question, or nil if the question needs no answer.
 func (s *startupQuestions) questionDialogs(yield func(*dialog) bool) {
-	_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
+	_ = yield(s.trustDialogIfNeeded()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialogIfNeeded())
 }
 
-func (s *startupQuestions) trustDialog() *dialog {
+func (s *startupQuestions) trustDialogIfNeeded() *dialog {
 	scripted := s.plan.Scenario.Trusted
 	if scripted != nil && *scripted || scripted == nil && !s.hasUserCompletedOnboarding() || s.isFolderTrusted() {
 		return nil
@@ -266,7 +266,7 @@ func (s *startupQuestions) changeLocalSettings(change func(plainjson.Object) pla
 	s.rewriteJSONFile(s.plan.Settings.Options.FileToWrite("localSettings"), change)
 }
 
-func (s *startupQuestions) bypassModeDialog() *dialog {
+func (s *startupQuestions) bypassModeDialogIfNeeded() *dialog {
 	if s.plan.Permission.Mode != protocol.ModeBypass || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
 		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
 		return nil

@@ -164,7 +164,7 @@ func (t *Terminal) runEventLoop(ctx context.Context) error {
 			}
 			keys = c.decodeKeysAndSetEscapeTimer(data)
 		case <-c.escapeTimer.C:
-			keys = c.keys.dropPendingExceptEscape()
+			keys = c.keys.dropPendingAndReturnLoneEscape()
 		case <-ticks:
 			c.screen.progress.spinnerFrame++
 		case <-t.disarmTimer.C:
@@ -211,7 +211,7 @@ func (t *Terminal) drawScreen() error {
 	c := t.console
 	c.updateSizeAndFaults()
 	c.setDialog(c.screen.dialog)
-	c.screen.sessionTitle = t.player.session.State().Snapshot().Title
+	c.screen.sessionTitle = t.player.session.State().SessionStateSnapshot().Title
 	f := c.screen.renderFrame(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.windowTitle()); err != nil {
 		return err

@@ -151,7 +151,7 @@ func informationalSystemEvent(text, level string) *protocol.System {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: level}}}
 }
 
-func truncatedRowsBetweenRules(rule string, body []string, cols int) []string {
+func rowsCutToWidthBetweenRules(rule string, body []string, cols int) []string {
 	rows := []string{rule}
 	for _, text := range body {
 		rows = append(rows, truncateRow(withoutControlCharacters(text), cols))

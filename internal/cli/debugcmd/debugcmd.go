@@ -287,7 +287,7 @@ func answerToolUseHook(ctx context.Context, debugger hookGate, stdin io.Reader, 
 	var out *protocol.HookOutput
 	switch in.Event {
 	case "PreToolUse":
-		out, err = answerPreToolUseHook(ctx, debugger, in)
+		out, err = askDebuggerBeforeToolUse(ctx, debugger, in)
 	case "PostToolUse", "PostToolUseFailure":
 		out, err = answerPostToolUseHook(ctx, debugger, in)
 	}
@@ -302,7 +302,7 @@ func answerToolUseHook(ctx context.Context, debugger hookGate, stdin io.Reader, 
 	return err
 }
 
-func answerPreToolUseHook(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
+func askDebuggerBeforeToolUse(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err

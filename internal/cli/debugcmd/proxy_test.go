@@ -140,7 +140,7 @@ func TestProxy(t *testing.T) {
 	if got := s.next(); !strings.Contains(got, `"echo"`) || !strings.Contains(got, `"id":"l"`) {
 		t.Errorf("list: %s", got)
 	}
-	if f := s.hub.RegisteredFunctionsSortedByName(); len(f) != 5 || f[2].Name != "mcp__t__echo" && f[1].Name != "mcp__t__echo" {
+	if f := s.hub.DebuggedFunctionsSortedByName(); len(f) != 5 || f[2].Name != "mcp__t__echo" && f[1].Name != "mcp__t__echo" {
 		t.Errorf("registered %v", f)
 	}
 	s.call(1, "echo", `{"text":"plain"}`)

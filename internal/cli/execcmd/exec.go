@@ -39,8 +39,8 @@ func (f *Reports) outputFilesFromFlags(s *process.System) verdict.OutputFiles {
 	return r
 }
 
-// ClaudeSetupFlags are the flags that configure claude.
-type ClaudeSetupFlags struct {
+// ScenarioFlags are the flags that configure claude.
+type ScenarioFlags struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a built-in scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude process: a file or a JSON string"`
 	Capture   string   `placeholder:"FILE" help:"Overwrite FILE with the journal of all processes"`
@@ -49,7 +49,7 @@ type ClaudeSetupFlags struct {
 }
 
 // runnerSetup returns the options with absolute paths, because claude may be started in other directories.
-func (f *ClaudeSetupFlags) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
+func (f *ScenarioFlags) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	dir, err := s.Getwd()
 	if err != nil {
 		return runner.ClaudeSetup{}, fmt.Errorf("finding the working directory: %w", err)
@@ -79,7 +79,7 @@ func resolveFileArg(dir, name string) string {
 
 // Exec runs a command with claudeless as claude.
 type Exec struct {
-	ClaudeSetupFlags    `embed:""`
+	ScenarioFlags       `embed:""`
 	Reports             `embed:""`
 	AddMissingRulesFlag `embed:""`
 
@@ -223,8 +223,8 @@ func dropDoubleDash(words []string) []string {
 
 // CreateShim creates only the shim directory, for users who set PATH themselves.
 type CreateShim struct {
-	Dir              string `arg:"" help:"Directory to create; put it first on PATH"`
-	ClaudeSetupFlags `embed:""`
+	Dir           string `arg:"" help:"Directory to create; put it first on PATH"`
+	ScenarioFlags `embed:""`
 }
 
 // Run creates the directory and prints the shell command that sets PATH.

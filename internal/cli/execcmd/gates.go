@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Gates is the command for the gates of a run, at which steps wait. It lists, awaits and releases gates.
-type Gates struct {
+// GatesCommand is the command for the gates of a run, at which steps wait. It lists, awaits and releases gates.
+type GatesCommand struct {
 	List    gatesListCommand    `cmd:"" help:"List the gates that were reached or released"`
 	Wait    gatesWaitCommand    `cmd:"" help:"Wait until a step has reached a gate"`
 	Release gatesReleaseCommand `cmd:"" help:"Release a gate: waiting steps continue, and later steps do not wait"`

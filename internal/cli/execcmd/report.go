@@ -148,14 +148,14 @@ type journalExplainCommand struct {
 // Run prints a line for each line of the journals.
 func (c *journalExplainCommand) Run(s *process.System) error {
 	for _, name := range c.Files {
-		if err := explainJournal(s, name); err != nil {
+		if err := printJournalInWords(s, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func explainJournal(s *process.System, name string) error {
+func printJournalInWords(s *process.System, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)

@@ -236,7 +236,7 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	if err != nil {
 		return err
 	}
-	return server.OAuthClient(o.Client).SetClientSecret(secret)
+	return server.NewOAuthClient(o.Client).SetClientSecret(secret)
 }
 
 func printModifiedFile(o *Options, scope string) {
@@ -347,7 +347,7 @@ func removeServerAndCredentials(o *Options, scope, name, reportedName string) er
 		return process.Verbatimf("No MCP server named %q in %s scope", name, scope)
 	}
 	if server, err := o.expandedServer(name); err == nil && isRemote(server) {
-		if err := server.OAuthClient(o.Client).Forget(); err != nil {
+		if err := server.NewOAuthClient(o.Client).Forget(); err != nil {
 			return err
 		}
 	}

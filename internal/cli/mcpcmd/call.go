@@ -119,7 +119,7 @@ func (c *callCmd) addCauseOrHintToCallError(ctx context.Context, manager *mcp.Ma
 			return process.WithHint(err.Error(), hint)
 		}
 	}
-	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
+	if late, ok := errors.AsType[*mcp.CallTimeoutError](err); ok {
 		return process.WithHint(late.Error(), "set the limit with --timeout, MCP_TOOL_TIMEOUT (ms) or `timeout` in the server's entry")
 	}
 	return describeCallError(err)

@@ -134,7 +134,7 @@ func TestProgressLine(t *testing.T) {
 		"pending pending":   "Connecting to MCP servers: 0 of 2, waiting for a, b",
 		"pending pending pending pending disabled": "Connecting to MCP servers: 1 of 5, waiting for a, b, c, …",
 	} {
-		if got := progressLine(status(words)); got != want {
+		if got := connectingServersLine(status(words)); got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)
 		}
 	}

@@ -54,7 +54,7 @@ func StartManagerShowingProgress(ctx context.Context, m *mcp.Manager, w io.Write
 			}
 			return err
 		case <-ticker.C:
-			if line := progressLine(m.Servers()); line != "" && line != shown {
+			if line := connectingServersLine(m.Servers()); line != "" && line != shown {
 				fmt.Fprintf(w, "\r%s\x1b[K", line)
 				shown = line
 			}
@@ -62,8 +62,8 @@ func StartManagerShowingProgress(ctx context.Context, m *mcp.Manager, w io.Write
 	}
 }
 
-// progressLine returns the text of the progress line, or "" if no server is still connecting.
-func progressLine(all []mcp.ServerStatus) string {
+// connectingServersLine returns the text of the progress line, or "" if no server is still connecting.
+func connectingServersLine(all []mcp.ServerStatus) string {
 	const shown = 3
 	var waiting []string
 	for _, st := range all {

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// claudelessFlags returns --json and --protocol, which claude does not have.
-func (o *Options) claudelessFlags(asJSON *bool) []argv.OptionDefinition {
+// claudelessOnlyFlags returns --json and --protocol, which claude does not have.
+func (o *Options) claudelessOnlyFlags(asJSON *bool) []argv.OptionDefinition {
 	if !o.Extended {
 		return nil
 	}
@@ -67,7 +67,7 @@ const (
 // runList runs `mcp list`. It connects to all servers, but not to servers of .mcp.json that the user has not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	if _, help, err := parseOperands(o, o.claudelessFlags(&asJSON), words); err != nil || help {
+	if _, help, err := parseOperands(o, o.claudelessOnlyFlags(&asJSON), words); err != nil || help {
 		return err
 	}
 	config, err := o.configuredServers()
@@ -238,7 +238,7 @@ func serverTarget(s mcp.ServerConfig) string {
 
 func runGet(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	found, help, err := parseOperands(o, o.claudelessFlags(&asJSON), words, "name")
+	found, help, err := parseOperands(o, o.claudelessOnlyFlags(&asJSON), words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -265,7 +265,7 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {
 		parts = append(parts, "client_id configured")
-		if s.Expand(o.Client).OAuthClient(o.Client).StoredClientSecret() != "" {
+		if s.Expand(o.Client).NewOAuthClient(o.Client).StoredClientSecret() != "" {
 			parts = append(parts, "client_secret configured")
 		}
 	}

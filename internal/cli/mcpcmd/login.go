@@ -40,9 +40,9 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 		return process.Verbatimf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
 	}
 	fmt.Fprintf(o.Stdout, "Starting authentication for %q…\n", name)
-	client := server.OAuthClient(o.Client)
+	client := server.NewOAuthClient(o.Client)
 	if auto {
-		err = autoLogin(ctx, client, server)
+		err = loginByFollowingRedirects(ctx, client, server)
 	} else {
 		err = o.browserLogin(ctx, client, noBrowser)
 	}
@@ -53,8 +53,8 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// autoLogin logs in without a user by following redirects. Unlike the real CLI, it first asks for the required scopes.
-func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
+// loginByFollowingRedirects logs in without a user by following redirects. Unlike the real CLI, it first asks for the required scopes.
+func loginByFollowingRedirects(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
 	challenge, err := client.ProbeWithoutCredentials(ctx)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	if !isRemote(server) {
 		return process.Verbatimf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
 	}
-	if err := server.OAuthClient(o.Client).ForgetTokensAndRegistration(); err != nil {
+	if err := server.NewOAuthClient(o.Client).ForgetTokensAndRegistration(); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Signed out of %q. Run `claude mcp login %s` to authenticate again.\n", name, name)

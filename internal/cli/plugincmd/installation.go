@@ -163,7 +163,7 @@ func (c *command) install(name string) error {
 	return errors.Join(c.printf("\n"), c.fail("Failed to install plugin %q: Plugin %q not found in %s", name, short, where))
 }
 
-func (c *command) installFrom(m marketplace, p marketplacePlugin) error {
+func (c *command) installFrom(m marketplaceManifest, p marketplacePlugin) error {
 	id := p.Name + "@" + m.Name
 	present, err := c.installationsOfPlugin(id)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
-// marketplace is the content of the file that describes a marketplace in a local directory.
-type marketplace struct {
+// marketplaceManifest is the content of the file that describes a marketplace in a local directory.
+type marketplaceManifest struct {
 	Name        string          `json:"name"`
 	Owner       json.RawMessage `json:"owner"`
 	Description string          `json:"description"`
@@ -42,8 +42,8 @@ func marketplaceManifestPath(dir string) string {
 
 func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
 
-func readMarketplace(dir string) (marketplace, error) {
-	m := marketplace{dir: dir}
+func readMarketplace(dir string) (marketplaceManifest, error) {
+	m := marketplaceManifest{dir: dir}
 	data, err := os.ReadFile(marketplaceManifestPath(dir))
 	if err == nil {
 		err = json.Unmarshal(data, &m)
@@ -54,7 +54,7 @@ func readMarketplace(dir string) (marketplace, error) {
 	return m, err
 }
 
-func (m marketplace) localPlugin(name string) (marketplacePlugin, bool) {
+func (m marketplaceManifest) localPlugin(name string) (marketplacePlugin, bool) {
 	i := slices.IndexFunc(m.Plugins, func(p marketplacePlugin) bool { return p.Name == name })
 	if i < 0 {
 		return marketplacePlugin{}, false
@@ -73,14 +73,14 @@ func (m marketplace) localPlugin(name string) (marketplacePlugin, bool) {
 
 const unknownVersion = "unknown"
 
-func (c *command) marketplaceNamed(name string) (marketplace, error) {
+func (c *command) marketplaceNamed(name string) (marketplaceManifest, error) {
 	known, err := c.readObject(marketplacesFile)
 	if err != nil {
-		return marketplace{}, err
+		return marketplaceManifest{}, err
 	}
 	var entry catalog.KnownMarketplace
 	if json.Unmarshal(known.Get(name), &entry) != nil {
-		return marketplace{}, fmt.Errorf("the marketplace %s is not known", name)
+		return marketplaceManifest{}, fmt.Errorf("the marketplace %s is not known", name)
 	}
 	return readMarketplace(entry.Dir)
 }

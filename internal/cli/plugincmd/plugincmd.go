@@ -54,7 +54,7 @@ func pluginCommands() []subcommand {
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
 		{"validate", "--json; --strict", "path", (*command).validate},
 		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).install)},
-		{"details", "--json", "name", (*command).rejectDetails},
+		{"details", "--json", "name", (*command).printUnknownPluginError},
 		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).uninstall)},
 		{"enable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "enable") })},
 		{"disable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "disable") })},
@@ -135,7 +135,7 @@ func withScopeCheck(suffix string, run func(c *command, operand string) error) f
 	}
 }
 
-func (c *command) rejectDetails(name string) error {
+func (c *command) printUnknownPluginError(name string) error {
 	if list, err := c.pluginsInstalledForThisProject(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
 		return cmp.Or(err, ErrNotSimulated)
 	}

@@ -20,7 +20,7 @@ const (
 	maxDetectorOutputBytes = 1 << 20
 )
 
-type checkVerdict struct {
+type pageVerdict struct {
 	Page    string `json:"page"` // name of the captured screen: TAPE.PAGE
 	Book    string `json:"book"`
 	State   string `json:"state"`
@@ -38,7 +38,7 @@ type askedAndWrongCount struct {
 type checkReport struct {
 	Detector string                                   `json:"detector"`
 	Versions map[string]map[string]askedAndWrongCount `json:"versions"` // has counts by version, and for each version by kind of state
-	Verdicts []checkVerdict                           `json:"verdicts"`
+	Verdicts []pageVerdict                            `json:"verdicts"`
 }
 
 // SumAnswerCounts returns the sum of the counts of a version, or of all versions for "".
@@ -55,7 +55,7 @@ func (r *checkReport) SumAnswerCounts(versionOrEmptyForAll string) askedAndWrong
 }
 
 func judgeDetectorOnPages(ctx context.Context, detector *screenDetector, books []book.Book, environ []string) (*checkReport, error) {
-	r := &checkReport{Detector: detector.Name, Versions: map[string]map[string]askedAndWrongCount{}, Verdicts: []checkVerdict{}}
+	r := &checkReport{Detector: detector.Name, Versions: map[string]map[string]askedAndWrongCount{}, Verdicts: []pageVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
 		if err != nil {
@@ -78,8 +78,8 @@ func judgeDetectorOnPages(ctx context.Context, detector *screenDetector, books [
 
 type detectorReplyToPage struct{ outputText, failureCause string }
 
-func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) checkVerdict {
-	v := checkVerdict{Page: p.TapeDotName(), Book: p.String(), State: p.State, Answer: a.outputText, Cause: a.failureCause}
+func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) pageVerdict {
+	v := pageVerdict{Page: p.TapeDotName(), Book: p.String(), State: p.State, Answer: a.outputText, Cause: a.failureCause}
 	right, _ := d.acceptedStatesForPage(p.State)
 	if a.failureCause == "" {
 		v.Meaning = d.stateForDetectorAnswer(a.outputText)
@@ -91,7 +91,7 @@ func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) checkV
 	return v
 }
 
-func (r *checkReport) addVerdict(v checkVerdict, p *book.Page) {
+func (r *checkReport) addVerdict(v pageVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
 		r.Versions[p.Version] = map[string]askedAndWrongCount{}
 	}

@@ -184,7 +184,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	return err
 }
 
-func detectedStateOrFailureText(verdict checkVerdict) string {
+func detectedStateOrFailureText(verdict pageVerdict) string {
 	const most = 60
 	answer := verdict.Answer
 	if r := []rune(answer); len(r) > most {
@@ -271,7 +271,7 @@ func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 		}
 	}
 	v := book.ChooseScreenAnchors(b.Version, pages)
-	if err := v.CheckAnchorCountAndLength(); err != nil {
+	if err := v.CheckAnchorLimits(); err != nil {
 		return err
 	}
 	if err := os.WriteFile(c.Write, []byte(book.ScreenAnchorsTOML(book.MergeAnchors(known, v))), 0o644); err != nil {

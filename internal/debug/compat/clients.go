@@ -101,7 +101,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	for name, it := range in.Kwargs {
 		data.Kwargs[name] = *it
 	}
-	return c.hub.Start(ctx, c.WithOlderClientAsCaller(debug.Call{
+	return c.hub.ReportCallStart(ctx, c.WithOlderClientAsCaller(debug.Call{
 		Tool: in.MethodName, CallSite: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
 	}, data))
 }
@@ -182,7 +182,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 	return StatusOKFields(), nil
 }
 
-func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
+func (c *Clients) registerDebuggedFunction(_ context.Context, r Request) (any, error) {
 	var in struct {
 		Name      string                  `json:"function_name"`
 		Signature FunctionSignature       `json:"signature"`
@@ -229,7 +229,7 @@ type Request struct {
 // Routes returns the routes that only older clients use, or that have a special form for older clients.
 func Routes() []OlderClientRoute {
 	return []OlderClientRoute{
-		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
+		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerDebuggedFunction},
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).addRecordOfReportedEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).recordCommunicationError},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {

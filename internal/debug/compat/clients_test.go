@@ -50,7 +50,7 @@ func TestPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{PauseTimeout: 3 * time.Second, OnTimeout: debug.PolicyFail})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.ReportCallStart(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestForeignLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.ReportCallStart(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestForeignPauseEnds(t *testing.T) {
 			if _, err := h.BreakpointSet.SetDefaultBreakpointBehavior(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
 				t.Fatal(err)
 			}
-			b, err := h.Start(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
+			b, err := h.ReportCallStart(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestRelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.ReportCallStart(t.Context(), c.WithOlderClientAsCaller(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -253,13 +253,13 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 
 func (f *hubAccess) breakpoints() any {
 	return struct {
-		Names        []string                       `json:"breakpoints"`
-		Before       map[string]debug.StopCondition `json:"behaviors"`
-		After        map[string]debug.StopCondition `json:"after_behaviors"`
-		Replacements map[string]string              `json:"replacements"`
-		Conditions   map[string]string              `json:"conditions"`
-		Errors       map[string]string              `json:"condition_errors,omitempty"`
-	}(f.hub.BreakpointSet.BreakpointsBySetting())
+		Names        []string                            `json:"breakpoints"`
+		Before       map[string]debug.BreakpointBehavior `json:"behaviors"`
+		After        map[string]debug.BreakpointBehavior `json:"after_behaviors"`
+		Replacements map[string]string                   `json:"replacements"`
+		Conditions   map[string]string                   `json:"conditions"`
+		Errors       map[string]string                   `json:"condition_errors,omitempty"`
+	}(f.hub.BreakpointSet.SettingsByBreakpointName())
 }
 
 func addBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {

@@ -224,7 +224,7 @@ func TestOlderClient(t *testing.T) {
 	c, other := f.dialStdio(t), f.dialHTTP(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"add"}`)
 	older := compat.New(f.hub)
-	begun, err := f.hub.Start(t.Context(), older.WithOlderClientAsCaller(debug.Call{Tool: "add", PID: 7, Started: 1, Signature: "(a, b)"}, compat.CallData{}))
+	begun, err := f.hub.ReportCallStart(t.Context(), older.WithOlderClientAsCaller(debug.Call{Tool: "add", PID: 7, Started: 1, Signature: "(a, b)"}, compat.CallData{}))
 	if err != nil || begun.PauseID == "" {
 		t.Fatalf("%+v, %v", begun, err)
 	}
@@ -267,7 +267,7 @@ func TestOlderClient(t *testing.T) {
 		`"action":"skip","fake_result":{"a":1}`:             `{"action":"skip","fake_result":{"a":1}}`,
 		`"action":"raise","exception_type":"KeyError"`:      `{"action":"raise","exception_type":"KeyError","exception_message":"KeyError"}`,
 	} {
-		begun, err := f.hub.Start(t.Context(), older.WithOlderClientAsCaller(debug.Call{Tool: "add", PID: 7, Started: 1}, compat.CallData{Preferred: "dill"}))
+		begun, err := f.hub.ReportCallStart(t.Context(), older.WithOlderClientAsCaller(debug.Call{Tool: "add", PID: 7, Started: 1}, compat.CallData{Preferred: "dill"}))
 		if err != nil {
 			t.Fatal(err)
 		}

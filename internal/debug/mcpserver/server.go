@@ -63,7 +63,7 @@ type Options struct {
 type Server struct {
 	options      Options
 	access       *hubAccess
-	tools        []debuggerTool
+	tools        []debuggerToolDefinition
 	http         *wire.HTTP
 	subscription *debug.Subscription
 
@@ -236,11 +236,11 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, invalidParams("tools/call: " + err.Error())
 	}
-	i := slices.IndexFunc(s.tools, func(t debuggerTool) bool { return t.Name == in.Name })
+	i := slices.IndexFunc(s.tools, func(t debuggerToolDefinition) bool { return t.Name == in.Name })
 	if i < 0 {
 		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
-	args, err := s.tools[i].parseKnownArguments(in.Arguments)
+	args, err := s.tools[i].parseArgumentsIgnoringUnknown(in.Arguments)
 	if err != nil {
 		return c.toolResult(nil, err)
 	}

@@ -16,8 +16,8 @@ type hubAccess struct {
 	external *debug.ServerManager // nil means not available
 }
 
-// debuggerTool is an entry of tools.json, in the form of tools/list.
-type debuggerTool struct {
+// debuggerToolDefinition is an entry of tools.json, in the form of tools/list.
+type debuggerToolDefinition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
@@ -51,7 +51,7 @@ func argument[T any](a checkedArguments, name string) *T {
 	return v
 }
 
-func (t debuggerTool) parseKnownArguments(raw json.RawMessage) (checkedArguments, error) {
+func (t debuggerToolDefinition) parseArgumentsIgnoringUnknown(raw json.RawMessage) (checkedArguments, error) {
 	var schema plainjson.Schema
 	if err := json.Unmarshal(t.InputSchema, &schema); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 // Every tool of tools.json has a handler.
 func TestToolsHaveHandlers(t *testing.T) {
-	var tools []debuggerTool
+	var tools []debuggerToolDefinition
 	if err := json.Unmarshal([]byte(toolsJSON), &tools); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
 	if in.PID != nil && in.Started != nil {
 		c.PID, c.Started = *in.PID, *in.Started
 	}
-	return a.Hub.Start(r.Context(), c)
+	return a.Hub.ReportCallStart(r.Context(), c)
 }
 
 func pollAnswer(pauseID string) jsonFieldMap {

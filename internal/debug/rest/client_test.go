@@ -97,7 +97,7 @@ func TestRegister(t *testing.T) {
 		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
 		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
 	}
-	if diff := cmp.Diff(want, h.RegisteredFunctionsSortedByName()); diff != "" || len(h.BreakpointSet.Breakpoints()) != 0 {
+	if diff := cmp.Diff(want, h.DebuggedFunctionsSortedByName()); diff != "" || len(h.BreakpointSet.Breakpoints()) != 0 {
 		t.Error(diff)
 	}
 	if err := newClient(t, ClientOptions{URL: url}).Register(t.Context(), nil); err == nil {

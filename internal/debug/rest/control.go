@@ -43,13 +43,13 @@ func controlRoutes() []apiRoute {
 
 func (a *restAPI) handleListBreakpoints(*http.Request) (any, error) {
 	return struct {
-		Names        []string                       `json:"breakpoints"`
-		Before       map[string]debug.StopCondition `json:"breakpoint_behaviors"`
-		After        map[string]debug.StopCondition `json:"breakpoint_after_behaviors"`
-		Replacements map[string]string              `json:"breakpoint_replacements"`
-		Conditions   map[string]string              `json:"breakpoint_conditions"`
-		Errors       map[string]string              `json:"breakpoint_condition_errors"`
-	}(a.Hub.BreakpointSet.BreakpointsBySetting()), nil
+		Names        []string                            `json:"breakpoints"`
+		Before       map[string]debug.BreakpointBehavior `json:"breakpoint_behaviors"`
+		After        map[string]debug.BreakpointBehavior `json:"breakpoint_after_behaviors"`
+		Replacements map[string]string                   `json:"breakpoint_replacements"`
+		Conditions   map[string]string                   `json:"breakpoint_conditions"`
+		Errors       map[string]string                   `json:"breakpoint_condition_errors"`
+	}(a.Hub.BreakpointSet.SettingsByBreakpointName()), nil
 }
 
 type breakpointChange struct {

@@ -347,7 +347,7 @@ func TestEventStream(t *testing.T) {
 	if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: "Bash"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hub.Start(t.Context(), debug.Call{Tool: "Bash", Client: debug.ClientClaudelessRun}); err != nil {
+	if _, err := hub.ReportCallStart(t.Context(), debug.Call{Tool: "Bash", Client: debug.ClientClaudelessRun}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func checkStrictSupport() error { return nil }
+func checkOSSupportsStrict() error { return nil }
 
 // ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends the parent process, over
 // the socket linkFD, a descriptor for watching system calls, and waits until the parent agrees. This function returns only on failure: nil
@@ -52,9 +52,9 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 		}
 	}
 	if err != nil {
-		return sendOverLinkWithoutWaiting(linkFD, err.Error(), false, nil)
+		return sendFilesOrErrorOverLink(linkFD, err.Error(), false, nil)
 	}
-	if err := sendOverLinkWithoutWaiting(linkFD, "", watched, files); err != nil {
+	if err := sendFilesOrErrorOverLink(linkFD, "", watched, files); err != nil {
 		return err
 	}
 	if n, err := unix.Read(linkFD, make([]byte, 1)); n != 1 {
@@ -69,8 +69,8 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 // if the last file is the descriptor that reports system calls.
 const watchLinkHeaderBytes = 2
 
-// sendOverLinkWithoutWaiting sends an error or files over the link. watched means that the last file reports system calls.
-func sendOverLinkWithoutWaiting(linkFD int, text string, watched bool, files []int) error {
+// sendFilesOrErrorOverLink sends an error or files over the link. watched means that the last file reports system calls.
+func sendFilesOrErrorOverLink(linkFD int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1

@@ -481,7 +481,7 @@ func TestEnterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours.Close()
-	if err := sendOverLinkWithoutWaiting(int(theirs.Fd()), "", false, nil); err == nil {
+	if err := sendFilesOrErrorOverLink(int(theirs.Fd()), "", false, nil); err == nil {
 		t.Error("a message was sent without a recipient")
 	}
 	theirs.Close()
@@ -510,14 +510,14 @@ func TestJoinRefuses(t *testing.T) {
 		send  func(link int) error
 		wants string
 	}{
-		{"an error", func(link int) error { return sendOverLinkWithoutWaiting(link, "no rights", false, nil) }, "no rights"},
+		{"an error", func(link int) error { return sendFilesOrErrorOverLink(link, "no rights", false, nil) }, "no rights"},
 		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command: its process ended during the set-up"},
 		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
 		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
-		{"no sockets", func(link int) error { return sendOverLinkWithoutWaiting(link, "", false, []int{fd}) }, "cannot watch the network connections of the command: the process that starts it sent no sockets"},
-		{"files", func(link int) error { return sendOverLinkWithoutWaiting(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
-		{"a file for a name server", func(link int) error { return sendOverLinkWithoutWaiting(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
-		{"no watch", func(link int) error { return sendOverLinkWithoutWaiting(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
+		{"no sockets", func(link int) error { return sendFilesOrErrorOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections of the command: the process that starts it sent no sockets"},
+		{"files", func(link int) error { return sendFilesOrErrorOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
+		{"a file for a name server", func(link int) error { return sendFilesOrErrorOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
+		{"no watch", func(link int) error { return sendFilesOrErrorOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
 	} {
 		before := openFiles(t)
 		ours, theirs, err := NewLink()

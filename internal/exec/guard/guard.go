@@ -33,7 +33,7 @@ func ParseLevel(s string) (StrictnessLevel, error) {
 		return "", fmt.Errorf("invalid value %q for --guard: use off, path or strict", s)
 	}
 	if l == LevelStrict {
-		return l, checkStrictSupport()
+		return l, checkOSSupportsStrict()
 	}
 	return l, nil
 }
@@ -146,7 +146,7 @@ func (l *BreachCollector) recordExternalConnectionAsBreach(caller process, name,
 	switch {
 	case caller.isOrDescendsFromRealClaude(ownFiles):
 		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
-	case isModelVendorHost(name) || isAnthropicAddr(addr):
+	case isModelVendorHost(name) || isAnthropicAddrPort(addr):
 		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach a model vendor's address %s: %s", to, caller)
 	}
 	l.addBreach(b)

@@ -34,7 +34,7 @@ func TestVendor(t *testing.T) {
 		}
 	}
 	for addr, want := range map[string]bool{"160.79.104.10:443": true, "[2607:6bc0::10]:443": true, "[::ffff:160.79.104.10]:443": true, "8.8.8.8:443": false, "": false} {
-		if got := isAnthropicAddr(addr); got != want {
+		if got := isAnthropicAddrPort(addr); got != want {
 			t.Errorf("vendorAddr(%q) = %v", addr, got)
 		}
 	}

@@ -162,8 +162,8 @@ func isModelVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isAnthropicAddr reports whether an address is in a network of Anthropic. Clouds do not count, because others use them.
-func isAnthropicAddr(addr string) bool {
+// isAnthropicAddrPort reports whether an address is in a network of Anthropic. Clouds do not count, because others use them.
+func isAnthropicAddrPort(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {
 		return netip.MustParsePrefix(own).Contains(at.Addr().Unmap())

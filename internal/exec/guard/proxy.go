@@ -48,11 +48,11 @@ func (p *VendorBlockingProxy) ServeHTTP(w http.ResponseWriter, q *http.Request) 
 		return
 	}
 	host, _ := cutAtLast(q.Host, ":")
-	if bare := strings.Trim(host, "[]"); p.RefusesAll || isModelVendorHost(bare) || isAnthropicAddr(q.Host) {
+	if bare := strings.Trim(host, "[]"); p.RefusesAll || isModelVendorHost(bare) || isAnthropicAddrPort(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.recordExternalConnectionAsBreach(who, bare, q.Host, p.OwnFiles)
-		case isModelVendorHost(bare) || isAnthropicAddr(q.Host):
+		case isModelVendorHost(bare) || isAnthropicAddrPort(q.Host):
 			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach a model vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
 			p.Log.addBreach(Breach{Kind: BreachExternalNonVendorAddress, Text: q.Host + " was blocked"})

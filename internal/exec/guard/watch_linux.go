@@ -70,7 +70,7 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receiveFiles reads one message of [sendOverLinkWithoutWaiting] and returns its files, except the descriptor that reports system calls, which
+// receiveFiles reads one message of [sendFilesOrErrorOverLink] and returns its files, except the descriptor that reports system calls, which
 // it stores in w.notifications. The caller must close the files even if the message is an error.
 func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
@@ -167,8 +167,8 @@ func (n *Network) Close() {
 	}
 }
 
-// watchedSyscall is a system call that waits for a decision: struct seccomp_notif.
-type watchedSyscall struct {
+// pendingSyscall is a system call that waits for a decision: struct seccomp_notif.
+type pendingSyscall struct {
 	ID         uint64
 	PID, Flags uint32
 	NR         int32
@@ -177,7 +177,7 @@ type watchedSyscall struct {
 	Args       [6]uint64
 }
 
-// syscallDecision is the decision about a [watchedSyscall], in the form of struct seccomp_notif_resp.
+// syscallDecision is the decision about a [pendingSyscall], in the form of struct seccomp_notif_resp.
 type syscallDecision struct {
 	ID    uint64
 	Val   int64
@@ -196,7 +196,7 @@ func (w *syscallWatcher) decideSyscallsUntilClosed() {
 		if fds[1].Revents != 0 || fds[0].Revents != unix.POLLIN {
 			return
 		}
-		var c watchedSyscall
+		var c pendingSyscall
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
 			continue // the caller has exited
 		}
@@ -210,7 +210,7 @@ func (w *syscallWatcher) decideSyscallsUntilClosed() {
 }
 
 // decideSyscall returns the error for a system call; 0 means that the call is allowed.
-func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
+func (w *syscallWatcher) decideSyscall(c *pendingSyscall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:

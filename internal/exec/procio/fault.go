@@ -148,13 +148,13 @@ func (s *faultState) hangUntilSignalOrOrphaned() {
 	}
 }
 
-// interactiveScreenStdout is the stdout of an interactive session, which draws a screen instead of writing lines.
-type interactiveScreenStdout interface {
+// screenFaultArmer is the stdout of an interactive session, which draws a screen instead of writing lines.
+type screenFaultArmer interface {
 	// ArmFault applies a fault to the screen from now on.
 	ArmFault(name string)
 }
 
-// ArmFault activates the fault with this name, if it exists and stdout belongs to a [Wrapper] or to an interactive
+// ArmFault activates the fault with this name, if it exists and stdout belongs to a [StreamWrapper] or to an interactive
 // screen. modelRequestFailure is how requests to the model fail, as a value of --failure; empty means none.
 func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
 	f := FaultByName(faultName)
@@ -162,7 +162,7 @@ func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
 		return ""
 	}
 	if f.Interface == "screen" {
-		if s, ok := stdout.(interactiveScreenStdout); ok {
+		if s, ok := stdout.(screenFaultArmer); ok {
 			s.ArmFault(f.Name)
 		}
 		return ""
@@ -202,7 +202,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		return 0, errStalled
 	}
 	if result {
-		if err := s.writeBeforeResult(do); err != nil {
+		if err := s.delayAndWriteBeforeResult(do); err != nil {
 			return 0, err
 		}
 		line = resultLineWithFault(do, line)
@@ -219,7 +219,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
+func (s *faultWriter) delayAndWriteBeforeResult(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
 		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Options configure a [Wrapper].
+// Options configure a [StreamWrapper].
 type Options struct {
 	Journal      *journal.Journal // receives the lines; nil means nothing is recorded
 	System       *process.System  // the process; required
@@ -30,8 +30,8 @@ type Options struct {
 	Fault *Fault
 }
 
-// Wrapper wraps the streams and signals of one process. Its methods are safe for concurrent use.
-type Wrapper struct {
+// StreamWrapper wraps the streams and signals of one process. Its methods are safe for concurrent use.
+type StreamWrapper struct {
 	options Options
 	started time.Time
 	fault   *faultState
@@ -57,21 +57,21 @@ const (
 )
 
 // New returns a wrapper for the standard streams and signals of the process.
-func New(o Options) *Wrapper {
-	return &Wrapper{
+func New(o Options) *StreamWrapper {
+	return &StreamWrapper{
 		options: o, started: o.System.Now(), controlRequests: map[string]controlRequestState{},
 		fault: &faultState{system: o.System, fault: o.Fault, signalReceived: make(chan struct{})},
 	}
 }
 
-func (e *Wrapper) writeToJournal(b journal.Body) {
+func (e *StreamWrapper) writeToJournal(b journal.Body) {
 	if e.options.Journal != nil {
 		e.options.Journal.Write(b)
 	}
 }
 
 type stdinRecorder struct {
-	wrapper     *Wrapper
+	wrapper     *StreamWrapper
 	r           io.Reader
 	partialLine []byte
 }
@@ -95,7 +95,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 }
 
 // examineReceived examines a line from the host. It records answers and initialize requests, and counts user messages.
-func (e *Wrapper) examineReceived(line []byte) {
+func (e *StreamWrapper) examineReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
 		e.checkControlResponse(line)
@@ -108,7 +108,7 @@ func (e *Wrapper) examineReceived(line []byte) {
 	}
 }
 
-func (e *Wrapper) checkControlResponse(hostLine []byte) {
+func (e *StreamWrapper) checkControlResponse(hostLine []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -135,7 +135,7 @@ func (e *Wrapper) checkControlResponse(hostLine []byte) {
 	e.controlRequests[id] = q
 }
 
-func (e *Wrapper) recordLateInitializeWithHooks(hostLine []byte) {
+func (e *StreamWrapper) recordLateInitializeWithHooks(hostLine []byte) {
 	var frame struct {
 		Type    string `json:"type"`
 		Request struct {
@@ -153,7 +153,7 @@ func (e *Wrapper) recordLateInitializeWithHooks(hostLine []byte) {
 	}
 }
 
-func (e *Wrapper) recordStdinEndAndUnansweredRequests() {
+func (e *StreamWrapper) recordStdinEndAndUnansweredRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stdinEOF {
@@ -171,7 +171,7 @@ func (e *Wrapper) recordStdinEndAndUnansweredRequests() {
 }
 
 type stdoutRecorder struct {
-	wrapper *Wrapper
+	wrapper *StreamWrapper
 	w       io.Writer
 }
 
@@ -179,7 +179,7 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
-	w.wrapper.examineOutputLine(p)
+	w.wrapper.noteControlRequests(p)
 	waits := time.AfterFunc(blockedWriteThreshold, func() {
 		w.wrapper.writeToJournal(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
 	})
@@ -197,14 +197,14 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *Wrapper) countResultMessagesWritten() int {
+func (e *StreamWrapper) countResultMessagesWritten() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.resultsWritten
 }
 
-// examineOutputLine examines a line before the process writes it. It notes new and withdrawn control requests.
-func (e *Wrapper) examineOutputLine(line []byte) {
+// noteControlRequests examines a line before the process writes it. It notes new and withdrawn control requests.
+func (e *StreamWrapper) noteControlRequests(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
 	}
@@ -229,7 +229,7 @@ func (e *Wrapper) examineOutputLine(line []byte) {
 }
 
 // System returns a copy of the System of the process. Its streams and signals pass through the wrapper.
-func (e *Wrapper) System() *process.System {
+func (e *StreamWrapper) System() *process.System {
 	s := *e.options.System
 	if s.Stdin != nil && e.options.Journal != nil {
 		s.Stdin = &stdinRecorder{wrapper: e, r: s.Stdin}
@@ -248,7 +248,7 @@ func (e *Wrapper) System() *process.System {
 // signalRecordingLifetime is a [process.Lifetime] that also records the signals of the process in the journal.
 type signalRecordingLifetime struct {
 	process.Lifetime
-	wrapper *Wrapper
+	wrapper *StreamWrapper
 }
 
 // Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
@@ -277,7 +277,7 @@ func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 }
 
 // ApplyFaultAndRecordExit records the exit and returns its code, which a fault may change. An empty commandLineRefusal means none.
-func (e *Wrapper) ApplyFaultAndRecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
+func (e *StreamWrapper) ApplyFaultAndRecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
 	code = e.hangIfFaultyAndReturnExitCode(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -293,7 +293,7 @@ func (e *Wrapper) ApplyFaultAndRecordExit(code int, commandLineRefusal string) (
 	return code
 }
 
-func (e *Wrapper) hangIfFaultyAndReturnExitCode(code int) int {
+func (e *StreamWrapper) hangIfFaultyAndReturnExitCode(code int) int {
 	do := e.fault.activeFaultEffects()
 	if do == nil {
 		return code
@@ -320,7 +320,7 @@ func signalName(sig os.Signal) string {
 const maxRecordedOutput = 1 << 20
 
 type journalingOutputWriter struct {
-	wrapper *Wrapper
+	wrapper *StreamWrapper
 	w       io.Writer
 	stream  string
 

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// RealClaudeMCPRecordFiles are the files with data about the MCP servers of a real claude.
-type RealClaudeMCPRecordFiles struct {
+// RealClaudeMCPServerRecords are the files with data about the MCP servers of a real claude.
+type RealClaudeMCPServerRecords struct {
 	Journal string // journal of the run
 	// Dir has a subdirectory for each fixture of the scenario, named after the fixture and escaped
 	// with [url.PathEscape]. In it, the processes of the fixture have recorded their messages.
@@ -30,7 +30,7 @@ type RealClaudeMCPRecordFiles struct {
 // Write appends two kinds of lines to the journal: the notifications that the fixtures recorded, and a finding for each
 // server that did not start. The logs of the real claude show which servers did not start. The lines get the process id
 // and the time of s. If a record or a log cannot be read, Write appends nothing.
-func (r RealClaudeMCPRecordFiles) Write(s *process.System) error {
+func (r RealClaudeMCPServerRecords) Write(s *process.System) error {
 	lines, err := findingsOfFailedServerStarts(r.Journal, r.StartedAt)
 	files, badPattern := filepath.Glob(filepath.Join(r.Dir, "*", "*"))
 	err = errors.Join(err, badPattern)

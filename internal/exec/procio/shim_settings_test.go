@@ -24,7 +24,7 @@ func TestApplyShimSettings(t *testing.T) {
 			Executable: func() (string, error) { return filepath.Join(dir, "claude.exe"), nil },
 		}
 	}
-	s := procio.WithShimEnvironment(system("claude.exe"))
+	s := procio.WithShimEnvFile(system("claude.exe"))
 	got := map[string]string{}
 	for _, name := range []string{"A", "B", "C", "D"} {
 		got[name] = s.Getenv(name)
@@ -37,7 +37,7 @@ func TestApplyShimSettings(t *testing.T) {
 	if diff := cmp.Diff([]string{"C:\\real.exe", "--mcp-config=one", "--mcp-config=two", "-p", "hi"}, argv); diff != "" || fault != "" {
 		t.Errorf("the real claude, under %q (-want +got):\n%s", fault, diff)
 	}
-	if other := procio.WithShimEnvironment(system("claudeless.exe")); other.Getenv("A") != "caller" {
+	if other := procio.WithShimEnvFile(system("claudeless.exe")); other.Getenv("A") != "caller" {
 		t.Error("a process of another name got it, too")
 	}
 	if argv, _ := procio.RealClaudeCommandLine(system("claude")); argv != nil {

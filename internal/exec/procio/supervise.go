@@ -34,7 +34,7 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 	w.openJournal(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
-		RecordOutput: w.journal != nil && process.IsEnabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
+		RecordOutput: w.journal != nil && process.IsSetAndNotFalse(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
 	w.watchedSystem = w.wrapper.System()
 	return w.watchedSystem, w.recordExitAndCloseJournal
@@ -45,7 +45,7 @@ type supervisor struct {
 	path          string // path of the journal; empty means none
 	judgesItself  bool   // this process itself applies the rules of --strict
 	realCacheDir  string // directory of the real claude's logs; empty means claude is simulated
-	wrapper       *Wrapper
+	wrapper       *StreamWrapper
 	watchedSystem *process.System // sys, but its streams and signals pass through wrapper
 	file          *os.File
 	journal       *journal.Journal // nil means none
@@ -111,7 +111,7 @@ func (w *supervisor) reportStrictSetUpFindings() (exitCode int) {
 
 // needsToCheckOwnSetUp reports whether the process checks its own set-up: strict mode is on, and no other process checks it.
 func needsToCheckOwnSetUp(s *process.System) bool {
-	asked := process.IsEnabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
+	asked := process.IsSetAndNotFalse(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
@@ -161,10 +161,10 @@ func journalPathFromFlagOrEnv(s *process.System) string {
 	return s.Getenv("CLAUDELESS_CAPTURE")
 }
 
-// WithShimEnvironment returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
+// WithShimEnvFile returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
 // K=V sets a variable, and ?K=V sets it only if the caller has not. s is returned unchanged if the process is not
 // called claude, or if the file does not exist.
-func WithShimEnvironment(s *process.System) (systemWithShimVariables *process.System) {
+func WithShimEnvFile(s *process.System) (systemWithShimVariables *process.System) {
 	if !s.CalledAsClaude() {
 		return s
 	}
@@ -349,7 +349,7 @@ func realClaudeLogCacheDir(s *process.System) string {
 // runAsForegroundChild runs the command as a child with the streams of this process, and returns its exit code. If a signal
 // ended the child, this process kills itself with the same signal. If claude writes
 // expectedRefusal to stderr, the output is recorded as the refusal.
-func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, argv []string, expectedRefusal string) (int, error) {
+func runAsForegroundChild(ctx context.Context, s *process.System, e *StreamWrapper, argv []string, expectedRefusal string) (int, error) {
 	var said bytes.Buffer
 	stderr := s.Stderr
 	if expectedRefusal != "" {
@@ -376,7 +376,7 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, ar
 }
 
 // forwardSignalsThenKillGroup forwards signals to the child until it exits, and then kills the rest of its process group.
-func forwardSignalsThenKillGroup(a *proc.Attached, s *process.System) (childExit proc.Exit) {
+func forwardSignalsThenKillGroup(a *proc.ForegroundCommand, s *process.System) (childExit proc.Exit) {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
 			a.SignalGroup(sig)
@@ -388,7 +388,7 @@ func forwardSignalsThenKillGroup(a *proc.Attached, s *process.System) (childExit
 	return exit
 }
 
-func runChildWithFault(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
+func runChildWithFault(ctx context.Context, s *process.System, e *StreamWrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {

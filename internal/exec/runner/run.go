@@ -118,7 +118,7 @@ func (r *preparedRun) createConfigAndShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return createPackageManagerShims(r.shimDir(), r.System.Getenv("PATH"))
+	return createInstallBlockingShims(r.shimDir(), r.System.Getenv("PATH"))
 }
 
 func (r *preparedRun) claudelessFiles() guard.ClaudelessFiles {
@@ -304,7 +304,7 @@ func ExecGuardedInOwnNetwork(programPathThenArgv, environ []string) error {
 }
 
 type startedCommand struct {
-	*proc.Attached
+	*proc.ForegroundCommand
 	network      *guard.Network          // guard and network of the command; nil means that it runs without a guard in the network of this program
 	poller       *guard.RealClaudePoller // nil means not polling
 	ownProcesses []int
@@ -323,7 +323,7 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 	if r.Guard == guard.LevelStrict {
 		err = r.startInNetwork(ctx, c, o)
 	} else {
-		err = r.startInSharedNetwork(ctx, c, o)
+		err = r.startWithoutNetworkNamespace(ctx, c, o)
 	}
 	if err == nil && !c.hasOtherRuns {
 		c.ownProcesses = append(c.ownProcesses, c.CommandAndGuardPIDs()...)
@@ -332,9 +332,9 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 	return c, err
 }
 
-// startInSharedNetwork starts the command in the network of this program, and looks for a real claude among
+// startWithoutNetworkNamespace starts the command in the network of this program, and looks for a real claude among
 // the programs that the command starts. It watches system calls if that is permitted; otherwise it polls.
-func (r *preparedRun) startInSharedNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startWithoutNetworkNamespace(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.HasSyscallWatchPrivilege() {
 		if err := r.startSyscallWatchedChild(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
@@ -342,7 +342,7 @@ func (r *preparedRun) startInSharedNetwork(ctx context.Context, c *startedComman
 		}
 	}
 	var err error
-	c.Attached, err = proc.StartAttached(ctx, o)
+	c.ForegroundCommand, err = proc.StartAttached(ctx, o)
 	if err == nil && wanted {
 		c.poller = guard.StartRealClaudePoller(&r.api.log, r.claudelessFiles())
 	}
@@ -375,7 +375,7 @@ func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCo
 	}
 	o.Args = append(append(words, "--", path), r.Command...)
 	o.Path, o.Files = r.Setup.Executable, []*os.File{theirs}
-	c.Attached, err = proc.StartAttached(ctx, o)
+	c.ForegroundCommand, err = proc.StartAttached(ctx, o)
 	theirs.Close()
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuardFailed, err), ours.Close())

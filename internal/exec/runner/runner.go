@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	if r.Setup.Real.Path != "" {
-		if err := (procio.RealClaudeMCPRecordFiles{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
+		if err := (procio.RealClaudeMCPServerRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
 			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 		}
 	}
@@ -95,7 +95,7 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 			c.KillGroup()
 		}
 	}
-	stop, stopFollowing := r.relaySignalsAndKillOnRepeat(c.Attached), r.resizeConsoleWithOwnTerminal(terminal)
+	stop, stopFollowing := r.relaySignalsAndKillOnRepeat(c.ForegroundCommand), r.resizeConsoleWithOwnTerminal(terminal)
 	exit = c.WaitExit()
 	stop()
 	stopFollowing()
@@ -111,7 +111,7 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 }
 
 // relaySignalsAndKillOnRepeat forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
-func (r *preparedRun) relaySignalsAndKillOnRepeat(a *proc.Attached) (stop func()) {
+func (r *preparedRun) relaySignalsAndKillOnRepeat(a *proc.ForegroundCommand) (stop func()) {
 	seen := map[os.Signal]int{}
 	return process.OnSignals(r.System.Lifetime, func(sig os.Signal) {
 		s, ok := sig.(syscall.Signal)

@@ -125,7 +125,7 @@ func (s ClaudeSetup) shimScript(target string) string {
 
 func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.exe, claude.cmd and the settings file that [procio.WithShimEnvironment] reads.
+// createWindowsShims creates claude.exe, claude.cmd and the settings file that [procio.WithShimEnvFile] reads.
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
@@ -241,10 +241,10 @@ func (s ClaudeSetup) shellLinesStartingRealClaude() string {
 		procio.ClaudeSubcommandsShellPattern(), claude, claude, configs.String())
 }
 
-// createPackageManagerShims creates shims for package managers in shimDir, so that the command does not change the
+// createInstallBlockingShims creates shims for package managers in shimDir, so that the command does not change the
 // claude of this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
 // anything else, it runs the package manager found on pathVariable. A package manager that is not installed gets no shim.
-func createPackageManagerShims(shimDir, pathVariable string) error {
+func createInstallBlockingShims(shimDir, pathVariable string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

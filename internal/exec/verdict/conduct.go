@@ -28,9 +28,9 @@ func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledP
 // result, so closing its stdout is not reported.
 func (l *findingCollector) addFindingsOfUnreadStdout(p *journaledProcess) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
-	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
+	if h := p.firstHostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
 		l.addFindingOfProcess(p, "C01", levelError, "stdout was closed before the result was written", advice)
-	} else if p.hostAction("stdout_blocked") != nil {
+	} else if p.firstHostAction("stdout_blocked") != nil {
 		l.addFindingOfProcess(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
 	}
 }
@@ -60,8 +60,8 @@ func (l *findingCollector) addFindingsOfProcessEnd(p *journaledProcess, pidsKill
 	if slices.Contains(pidsKilledFromOutside, p.PID) {
 		return
 	}
-	signal := p.hostAction("signal")
-	open := p.usesControlProtocol && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
+	signal := p.firstHostAction("signal")
+	open := p.usesControlProtocol && len(p.results) > 0 && p.firstHostAction("stdin_closed") == nil
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
 		l.addFindingOfProcess(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",

@@ -114,11 +114,11 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	r.EndMS = max(r.EndMS, at)
 	switch {
 	case e.Start != nil:
-		r.addStart(e.Start)
+		r.addFactsOfStart(e.Start)
 	case e.Run != nil:
 		r.addFactsOfSessionSetup(e.Run)
 	case e.Output != nil:
-		r.addOutput(e.Output)
+		r.appendToStdoutOrStderr(e.Output)
 	case e.Permission != nil, e.Breakpoint != nil, e.MCPCall != nil, e.Tool != nil:
 		r.addToolCallEntry(e, at)
 	case e.Model != nil:
@@ -132,7 +132,7 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	}
 }
 
-func (r *htmlPageRun) addStart(s *journal.Start) {
+func (r *htmlPageRun) addFactsOfStart(s *journal.Start) {
 	r.addFactsUnlessEmptyOrKnown("command", commandLine(s.Argv), "directory", s.CWD, "started by", s.Parent, "fault", s.Fault)
 	r.addFactsUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFactsUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
@@ -161,7 +161,7 @@ func (r *htmlPageRun) addFactsUnlessEmptyOrKnown(namesAndTexts ...string) {
 	}
 }
 
-func (r *htmlPageRun) addOutput(o *journal.Output) {
+func (r *htmlPageRun) appendToStdoutOrStderr(o *journal.Output) {
 	to := &r.Stdout
 	if o.Stream == "stderr" {
 		to = &r.Stderr

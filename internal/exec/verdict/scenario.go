@@ -18,7 +18,7 @@ import (
 func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledProcess) {
 	l.input.Lint.Placeholder = AnswerPlaceholder
 	warnings := scenarios.Lint(l.input.Scenario, l.input.Lint)
-	l.addFindingsOfRejectedInputs(processes, warnings)
+	l.addFindingsOfRejectedToolInput(processes, warnings)
 	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {
 		f := withPosition(Finding{ID: "S09", Level: l.errorLevelIfStrictElseWarn(), Text: w.Message, Advice: w.Hint}, w.Pos)
@@ -70,8 +70,8 @@ func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	return all
 }
 
-// addFindingsOfRejectedInputs adds S12 findings: calls with an input that the tool rejected.
-func (l *findingCollector) addFindingsOfRejectedInputs(processes []*journaledProcess, warnings diag.List) {
+// addFindingsOfRejectedToolInput adds S12 findings: calls with an input that the tool rejected.
+func (l *findingCollector) addFindingsOfRejectedToolInput(processes []*journaledProcess, warnings diag.List) {
 	for _, p := range processes {
 		var rule journal.Match // the rule that answered last
 		for _, e := range p.entries {
@@ -107,7 +107,7 @@ type failedScriptedToolCall struct {
 // accepts it. If a linter warning is about this input, finding gets its position.
 func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedToolCall, finding Finding, lintWarnings diag.List) {
 	why, ok := toolInputRejectionReason(call)
-	if !ok || l.input.Scenario.ExpectsInput(call.toolName, call.input) {
+	if !ok || l.input.Scenario.HasExpectationForCall(call.toolName, call.input) {
 		return
 	}
 	finding.ID, finding.Level = "S12", levelError
@@ -158,7 +158,7 @@ func findingsOfUnreachedScript(in Input) []Finding {
 		case e.Unplayed != nil:
 			p.findings = append(p.findings, unplayedStepFinding(e, e.Unplayed))
 		case e.Match != nil && !e.Match.WrittenByCLI:
-			p.updateRemainingTurnsAfterMatch(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
+			p.recordMatchAndSkippedTurns(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
 			p.updateProgressByAPIRequest(e, e.Request)
 		}
@@ -201,7 +201,7 @@ func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, reques
 	}
 	if next {
 		entry.PID = 0 // the server wrote the line, so its process is not a claude
-		p.updateRemainingTurnsAfterMatch(entry, session, request.Rule)
+		p.recordMatchAndSkippedTurns(entry, session, request.Rule)
 	}
 }
 
@@ -226,7 +226,7 @@ func wasTurnBeforePromptInterrupted(requestWithPrompt *journal.Request) bool {
 	return false
 }
 
-func (p *playbackTracker) updateRemainingTurnsAfterMatch(entry journal.Entry, session, ruleName string) {
+func (p *playbackTracker) recordMatchAndSkippedTurns(entry journal.Entry, session, ruleName string) {
 	s := p.getOrAddProgressOfSession(session)
 	rule, turn := parseRuleName(ruleName)
 	if before := s.remainingTurns; before != nil && (rule != before.ruleIndex || turn != before.nextTurnIndex) {
@@ -332,7 +332,7 @@ func (l *findingCollector) mayHaveUnrecordedSuccess(p *journaledProcess) bool {
 // endSignal returns the signal that ended a process, and the exit code. The signal is empty if the process ended
 // normally or had no session.
 func (p *journaledProcess) endSignal() (signal string, code int) {
-	sent := p.hostAction("signal")
+	sent := p.firstHostAction("signal")
 	switch {
 	case p.setup == nil && (p.start == nil || p.exit != nil):
 		return "", 0

@@ -12,19 +12,19 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// addFindingsOfSetUp adds findings about set-ups in which a test could pass for the wrong reason.
-func (l *findingCollector) addFindingsOfSetUp(processes []*journaledProcess) {
+// addFalsePassRiskFindings adds findings about set-ups in which a test could pass for the wrong reason.
+func (l *findingCollector) addFalsePassRiskFindings(processes []*journaledProcess) {
 	if !l.input.AllowNoRuns && !l.input.HasRunsOrRequests() { // a command that never started claude and sent no request to its API has tested nothing
 		l.findings = append(l.findings, NoRunsFinding())
 	}
 	for _, p := range processes {
-		l.addFindingsOfWrongInvocation(p)
+		l.addFindingsOfProcessSetup(p)
 		l.addFindingsOfPromptsWithoutMatchingRule(p)
 		l.addImpossibleCallFindings(p)
 		l.addFindingsOfEndBySignal(p)
 	}
 	l.addFindingsOfAPIPromptsWithoutMatchingRule()
-	l.addImpossibleAPICallFindings()
+	l.addImpossibleCallFindingsOfAPI()
 	l.addFindingsOfReusedOnceRules()
 	l.findings = append(l.findings, findingsOfUnreachedScript(l.input)...)
 	if l.input.Scenario != nil {
@@ -95,8 +95,8 @@ func (l *findingCollector) addFindingsOfReusedOnceRules() {
 	}
 }
 
-// addFindingsOfWrongInvocation adds findings S01, S07 and S08: problems before the first prompt.
-func (l *findingCollector) addFindingsOfWrongInvocation(p *journaledProcess) {
+// addFindingsOfProcessSetup adds findings S01, S07 and S08: problems before the first prompt.
+func (l *findingCollector) addFindingsOfProcessSetup(p *journaledProcess) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.addFindingOfProcess(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
@@ -204,8 +204,8 @@ func (l *findingCollector) addImpossibleCallFindings(p *journaledProcess) {
 	}
 }
 
-// addImpossibleAPICallFindings adds S03 and S04 findings for the API: calls that its clients cannot have run.
-func (l *findingCollector) addImpossibleAPICallFindings() {
+// addImpossibleCallFindingsOfAPI adds S03 and S04 findings for the API: calls that its clients cannot have run.
+func (l *findingCollector) addImpossibleCallFindingsOfAPI() {
 	from := len(l.findings)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)

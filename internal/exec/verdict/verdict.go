@@ -52,7 +52,7 @@ func judgeScenario(in Input) Report {
 	l.findings = append(l.findings, findingsOfWrongAPIUsage(in.Entries)...)
 	l.findings = append(l.findings, l.findingsWrittenByProcesses()...)
 	if !in.Lenient {
-		l.addFindingsOfSetUp(runs)
+		l.addFalsePassRiskFindings(runs)
 	}
 	r.Findings, r.Unmatched = l.findings, l.unmatched
 	if in.UnreadableLines > 0 {
@@ -194,7 +194,7 @@ func (p *journaledProcess) withProcessIDAndTime(f Finding) Finding {
 // isSubcommand reports whether the process ran a subcommand such as `auth status`, which has no session.
 func (p *journaledProcess) isSubcommand() bool { return p.start != nil && p.start.Subcommand != "" }
 
-func (p *journaledProcess) hostAction(action string) *journal.Host {
+func (p *journaledProcess) firstHostAction(action string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == action {
 			return h

@@ -63,7 +63,7 @@ func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
 			return nil, err
 		}
 	}
-	r.traffic.recordFailuresAndAssignAgents()
+	r.traffic.recordFailuresAndLinkAgents()
 	return r.set.mergedSessions()
 }
 

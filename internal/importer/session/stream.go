@@ -15,7 +15,7 @@ type streamReader struct {
 	source  string // "stream" or "tape"
 }
 
-type streamEvent struct {
+type streamJSONEvent struct {
 	Type, Subtype   string
 	SessionID       string `json:"session_id"`
 	UUID            string `json:"uuid"`
@@ -64,7 +64,7 @@ var ignoredEventTypes = [...]string{
 }
 
 func (r *streamReader) parseLine(at Place, raw []byte) error {
-	var ev streamEvent
+	var ev streamJSONEvent
 	if err := decodeLineLeniently(raw, &ev); err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		b.addPrompt(p)
 	}
 	r.pending = nil
-	b.addEvent(at, &ev)
+	b.addStreamJSONEvent(at, &ev)
 	return nil
 }
 
-func (b *sessionBuilder) addHookEvent(ev *streamEvent) {
+func (b *sessionBuilder) addHookEvent(ev *streamJSONEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
 		in := ev.Request.Input
@@ -113,7 +113,7 @@ func (b *sessionBuilder) addSourceFile(name string) {
 	}
 }
 
-func (b *sessionBuilder) addEvent(at Place, ev *streamEvent) {
+func (b *sessionBuilder) addStreamJSONEvent(at Place, ev *streamJSONEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
@@ -160,7 +160,7 @@ func newPromptFromMessage(at Place, m *wireMessage) *Prompt {
 	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
 
-func (b *sessionBuilder) addUserEvent(at Place, ev *streamEvent) {
+func (b *sessionBuilder) addUserEvent(at Place, ev *streamJSONEvent) {
 	if hasResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
@@ -191,7 +191,7 @@ func (b *sessionBuilder) addUserEvent(at Place, ev *streamEvent) {
 	b.addPrompt(p)
 }
 
-func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamEvent, resultBlock wireBlock) {
+func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamJSONEvent, resultBlock wireBlock) {
 	res := b.setResultOfCall(at, resultBlock)
 	for _, m := range userEvent.Meta {
 		if m.ID == resultBlock.ToolUseID && m.NonExecutionKind != "" {

@@ -184,7 +184,7 @@ func (w *trafficImporter) recordFailure(t *trafficConversation) {
 	t.failure = nil
 }
 
-func (r *trafficReader) recordFailuresAndAssignAgents() {
+func (r *trafficReader) recordFailuresAndLinkAgents() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {

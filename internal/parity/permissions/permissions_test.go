@@ -188,7 +188,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 func TestReports_A11(t *testing.T) {
 	r := &permissions.CallVerdictsReport{}
 	for _, s := range []permissions.DecisionComparisonStatus{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusKnown, permissions.StatusNotCompared} {
-		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + "\x1bcall", Status: s})
+		r.Calls = append(r.Calls, &permissions.DecisionComparison{File: "f.toml", Line: 1, Group: "g", Call: string(s) + "\x1bcall", Status: s})
 	}
 	var text, junit strings.Builder
 	if err := r.WriteText(&text); err != nil {

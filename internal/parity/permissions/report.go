@@ -26,8 +26,8 @@ const (
 	StatusNotCompared DecisionComparisonStatus = "not compared"
 )
 
-// Verdict compares the decisions about one call.
-type Verdict struct {
+// DecisionComparison compares the decisions about one call.
+type DecisionComparison struct {
 	File   string                   `json:"file"`
 	Line   int                      `json:"line"`
 	Group  string                   `json:"group"`
@@ -39,11 +39,11 @@ type Verdict struct {
 }
 
 // Judge compares the decisions of two programs about the calls of the group.
-func (g *CallGroup) Judge(ours, theirs []Outcome) []*Verdict {
-	var all []*Verdict
+func (g *CallGroup) Judge(ours, theirs []Outcome) []*DecisionComparison {
+	var all []*DecisionComparison
 	for i := range g.Calls {
 		c := &g.Calls[i]
-		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.CommandOrNameAndInput(), Ours: ours[i], Real: theirs[i]}
+		v := &DecisionComparison{File: g.file.name, Line: c.line, Group: g.Name, Call: c.CommandOrNameAndInput(), Ours: ours[i], Real: theirs[i]}
 		v.Status = compareDecisions(ours[i].Decision, theirs[i].Decision)
 		if v.Status == StatusLooser || v.Status == StatusStricter {
 			if v.Known = g.file.markKnownDecisionUsed(g.Name, c); v.Known != "" {
@@ -56,7 +56,7 @@ func (g *CallGroup) Judge(ours, theirs []Outcome) []*Verdict {
 }
 
 // NotCompared returns the verdicts of a group that could not be played.
-func (g *CallGroup) NotCompared(reason string) []*Verdict {
+func (g *CallGroup) NotCompared(reason string) []*DecisionComparison {
 	none := slices.Repeat([]Outcome{{Missing: reason}}, len(g.Calls))
 	return g.Judge(none, none)
 }
@@ -76,9 +76,9 @@ func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
 }
 
 // Stale reports the known decisions that accepted no difference in this run. It omits those about calls that were not compared.
-func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
+func (f *File) Stale(verdicts []*DecisionComparison) (list diag.List) {
 	for i, k := range f.Known {
-		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {
+		missed := slices.ContainsFunc(verdicts, func(v *DecisionComparison) bool {
 			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
 		})
 		if !k.used && !missed {
@@ -92,8 +92,8 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 
 // CallVerdictsReport holds the verdicts about all calls.
 type CallVerdictsReport struct {
-	Calls   []*Verdict `json:"calls"`
-	Verbose bool       `json:"-"` // allows a text longer than one screen
+	Calls   []*DecisionComparison `json:"calls"`
+	Verbose bool                  `json:"-"` // allows a text longer than one screen
 }
 
 // Count returns the number of calls with a status.
@@ -128,7 +128,7 @@ func (r *CallVerdictsReport) WriteText(w io.Writer) error {
 	return err
 }
 
-func (v *Verdict) textWithBothOutcomes() string {
+func (v *DecisionComparison) textWithBothOutcomes() string {
 	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, escapeUnprintableCharacters(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
 }
 

@@ -135,7 +135,7 @@ func ReadOutcomes(rec *parity.Recording, callCount int) []Outcome {
 	}
 	all := make([]Outcome, callCount)
 	for i := range all {
-		all[i] = Outcome{Missing: missingDecisionReason(rec)}
+		all[i] = Outcome{Missing: whyDecisionIsMissing(rec)}
 		if i < len(order) {
 			if o, ok := found[order[i]]; ok {
 				all[i] = o
@@ -182,7 +182,7 @@ func firstLineOfToolError(contentJSON json.RawMessage) string {
 	return strings.TrimSuffix(first, "</tool_use_error>")
 }
 
-func missingDecisionReason(rec *parity.Recording) string {
+func whyDecisionIsMissing(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
 		if p.Kind != "dialogue" { // a problem with the dialogue only means that there was no result
 			return p.Text

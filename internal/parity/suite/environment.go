@@ -57,8 +57,8 @@ func (p *caseRunOfProgram) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
-// prepareEnvironment removes the environment of the program that ran before and creates that of this program.
-func (p *caseRunOfProgram) prepareEnvironment(ctx context.Context) error {
+// recreateEnvironment removes the environment of the program that ran before and creates that of this program.
+func (p *caseRunOfProgram) recreateEnvironment(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (p *caseRunOfProgram) startFixtures(ctx context.Context) error {
 
 func (p *caseRunOfProgram) closeEnvironment(ctx context.Context) error {
 	for _, s := range p.servers {
-		s.Signal(os.Interrupt)
+		s.SignalChildOnly(os.Interrupt)
 		s.Stop(ctx)
 	}
 	var err error

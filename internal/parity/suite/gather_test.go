@@ -33,7 +33,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			list, err := suite.ReadRequests(strings.NewReader(strings.Join(test.lines, "\n") + "\n"))
+			list, err := suite.ReadRequestsFromJournal(strings.NewReader(strings.Join(test.lines, "\n") + "\n"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func Play(ctx context.Context, s *process.System, job *CaseJob) ([]*parity.Recor
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
 		p := &caseRunOfProgram{CaseJob: job, Lane: l, sys: s, started: s.Now()}
-		if err := p.prepareEnvironment(ctx); err != nil {
+		if err := p.recreateEnvironment(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.closeEnvironment(ctx))
 		}
 		before := unroutedPacketCount()
@@ -232,8 +232,8 @@ func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 	})
 }
 
-// modelRequestPart is a part of a request to the model: a prompt, or the result of a call.
-type modelRequestPart struct {
+// promptOrToolResult is a part of a request to the model: a prompt, or the result of a call.
+type promptOrToolResult struct {
 	Type    string          `json:"type"` // prompt or result
 	Text    string          `json:"text,omitempty"`
 	Rule    string          `json:"rule,omitempty"`
@@ -255,12 +255,12 @@ func readJournalModelRequests(journalFile string) ([]json.RawMessage, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return ReadRequests(file)
+	return ReadRequestsFromJournal(file)
 }
 
-// ReadRequests reads the requests to the model from a journal. When claudeless runs as claude, it records the result of
-// each call. If a turn ends after a call, no request sends the result to the model, so ReadRequests omits it.
-func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
+// ReadRequestsFromJournal reads the requests to the model from a journal. When claudeless runs as claude, it records the result of
+// each call. If a turn ends after a call, no request sends the result to the model, so ReadRequestsFromJournal omits it.
+func ReadRequestsFromJournal(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet
 	for e, err := range journal.Read(file) {
@@ -286,22 +286,22 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func promptAndResultsOf(e journal.Entry) (all []modelRequestPart) {
+func promptAndResultsOf(e journal.Entry) (all []promptOrToolResult) {
 	switch {
 	case e.Match != nil:
-		all = append(all, modelRequestPart{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
+		all = append(all, promptOrToolResult{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
 	case e.Tool != nil:
 		t := e.Tool
-		all = append(all, modelRequestPart{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
+		all = append(all, promptOrToolResult{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
 			if c.EndedTurn {
 				continue
 			}
-			all = append(all, modelRequestPart{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
+			all = append(all, promptOrToolResult{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
-			all = append(all, modelRequestPart{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
+			all = append(all, promptOrToolResult{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
 		}
 	}
 	return all

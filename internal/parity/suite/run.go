@@ -250,7 +250,7 @@ func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missi
 	case "answer":
 		h.respondToLastReceivedRequest(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.mcpMessageID)))
 	case "signal":
-		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
+		h.child.SignalChildOnly(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Stale = append(known.ReportPatternsNoLongerNeeded(o.Right.Version), known.ReportOverdueConfirmations(o.System.Now())...)
 	}
 	if between {
-		res.SetVersionComparison(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))
+		res.ConvertToVersionComparison(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))
 	}
 	return res, nil
 }
@@ -293,7 +293,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	for _, f := range files {
 		groups = append(groups, f.Groups...)
 	}
-	verdicts := make([][]*permissions.Verdict, len(groups))
+	verdicts := make([][]*permissions.DecisionComparison, len(groups))
 	for i, g := range groups {
 		verdicts[i] = g.NotCompared("the run was interrupted")
 	}
@@ -302,7 +302,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 			verdicts[i] = found
 		}
 	}, func(i int) bool {
-		return slices.ContainsFunc(verdicts[i], func(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame })
+		return slices.ContainsFunc(verdicts[i], func(v *permissions.DecisionComparison) bool { return v.Status != permissions.StatusSame })
 	})
 	res.Calls = slices.Concat(verdicts...)
 	for _, f := range files {
@@ -311,7 +311,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	return res, nil
 }
 
-func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.Verdict {
+func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.DecisionComparison {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.playLanes(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
 		cwd, home := filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")

@@ -107,7 +107,7 @@ func (j *Journal) WriteLinesAndKeepError(lines []Body, creationErr error) {
 func Lines(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		blocks, err := blocksOf(ev.Content)
+		blocks, err := blocksUnlessText(ev.Content)
 		return []Body{Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, WrittenByCLI: ev.WrittenByCLI}}, err
 	case *protocol.AttachmentAdded:
 		return []Body{Attachment{ev.Attachment}}, nil
@@ -118,7 +118,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	case *protocol.Assistant:
 		line, err := modelLine(ev)
 		return []Body{line}, err
-	case *protocol.HiddenEvent:
+	case *protocol.TranscriptOnlyEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			return Lines(said)
 		}
@@ -148,7 +148,7 @@ func appendLine(w io.Writer, line []byte) error {
 	if err == nil || n == 0 {
 		return err
 	}
-	return errors.Join(err, removePartialLineAtEnd(file, int64(n)))
+	return errors.Join(err, removeOwnPartialLineAtEnd(file, int64(n)))
 }
 
 // Before it removes a partial line, a process waits this often and this long for other processes to finish their lines.
@@ -157,9 +157,9 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removePartialLineAtEnd removes the last partialLineBytes bytes that this process wrote, unless other bytes follow
+// removeOwnPartialLineAtEnd removes the last partialLineBytes bytes that this process wrote, unless other bytes follow
 // them. It first waits briefly for other writing processes, and gives up if they do not finish.
-func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
+func removeOwnPartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {
 		if err != nil {

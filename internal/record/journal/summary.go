@@ -84,7 +84,7 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 			s.run.IsRealCLI = true
 		}
 	case Screen:
-		s.run.Screens = append(s.run.Screens, scenarios.ObservedScreen{State: b.State, Kind: b.Kind, Answer: b.Answer})
+		s.run.Screens = append(s.run.Screens, scenarios.ObservedDialog{State: b.State, Kind: b.Kind, Answer: b.Answer})
 	case OAuth:
 		s.run.OAuthRequests = append(s.run.OAuthRequests, scenarios.ObservedOAuthRequest{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
 	case MCPCall:
@@ -116,7 +116,7 @@ func (s *Summary) CheckExpectations(x *scenarios.Scenario) []scenarios.Expectati
 }
 
 // UnusedRules returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRulesUnlessExpected].
-func (s *Summary) UnusedRules(x *scenarios.Scenario) []scenarios.RuleRef {
+func (s *Summary) UnusedRules(x *scenarios.Scenario) []scenarios.RuleLocation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return x.UnusedRulesUnlessExpected(&s.run)
@@ -131,7 +131,7 @@ func (s *Summary) Gates() []GateState {
 
 func (s *Summary) recordRuleUse(name, file string, line int) {
 	if name != "" {
-		s.run.Rules = append(s.run.Rules, scenarios.RuleRef{Name: name, File: file, Line: line})
+		s.run.Rules = append(s.run.Rules, scenarios.RuleLocation{Name: name, File: file, Line: line})
 	}
 }
 

@@ -123,7 +123,7 @@ func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
 	if ran := ev.ExecutedInput; ran != nil && !bytes.Equal(ran, ev.Use.Input) {
 		l.RanWith = ran
 	}
-	blocks, err := blocksOf(ev.Result.Content)
+	blocks, err := blocksUnlessText(ev.Result.Content)
 	l.Blocks = blocks
 	return append(lines, l), err
 }

@@ -134,8 +134,8 @@ func resultLine(ev *protocol.Result) Result {
 	return l
 }
 
-// blocksOf returns the blocks of content that is more than text; nil means it is text.
-func blocksOf(c protocol.Content) (json.RawMessage, error) {
+// blocksUnlessText returns the blocks of content that is more than text; nil means it is text.
+func blocksUnlessText(c protocol.Content) (json.RawMessage, error) {
 	if c.Blocks == nil {
 		return nil, nil
 	}

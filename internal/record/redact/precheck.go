@@ -16,8 +16,8 @@ type rule struct {
 	isCommandOption bool    // recognized by an option of a command; the rule is also tried on lists of arguments
 }
 
-// keyword is a word near which a rule is tried.
-type keyword struct {
+// keywordRule is a word near which a rule is tried.
+type keywordRule struct {
 	rule     int
 	precheck keywordContextCheck
 }

@@ -62,7 +62,7 @@ func readRules() []rule {
 type secretShapeFinder struct {
 	rules  []rule
 	words  *wordFinder
-	byWord []keyword
+	byWord []keywordRule
 
 	mu         sync.Mutex
 	exprs      []*regexp.Regexp // expressions by rule; nil means not compiled yet
@@ -75,7 +75,7 @@ func newSecretShapeFinder() *secretShapeFinder {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range padKeywordToThreeBytes(word) {
 				s.words.addWord(part, len(s.byWord))
-				s.byWord = append(s.byWord, keyword{i, r.choosePrecheckForKeyword(word)})
+				s.byWord = append(s.byWord, keywordRule{i, r.choosePrecheckForKeyword(word)})
 			}
 		}
 	}

@@ -165,8 +165,8 @@ func ScreenAnchorsTOML(all []VersionScreenAnchors) string {
 	return b.String()
 }
 
-// CheckAnchorCountAndLength returns an error if v has too many anchors or one of them is too long.
-func (v VersionScreenAnchors) CheckAnchorCountAndLength() error {
+// CheckAnchorLimits returns an error if v has too many anchors or one of them is too long.
+func (v VersionScreenAnchors) CheckAnchorLimits() error {
 	if len(v.Anchors) > MaxAnchorsPerVersion {
 		return fmt.Errorf("version %s has %d anchors (labels that identify a screen), but at most %d can be stored: remove some", v.Version, len(v.Anchors), MaxAnchorsPerVersion)
 	}

@@ -18,7 +18,7 @@ func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 		t.Fatal("no version has anchors")
 	}
 	for _, v := range all {
-		if err := v.CheckAnchorCountAndLength(); err != nil {
+		if err := v.CheckAnchorLimits(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestFromPages(t *testing.T) {
 		t.Errorf("anchors (-want +got):\n%s", diff)
 	}
 	long := VersionScreenAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MaxAnchorLength+1)}}}
-	if long.CheckAnchorCountAndLength() == nil {
+	if long.CheckAnchorLimits() == nil {
 		t.Error("a long label is accepted")
 	}
 }

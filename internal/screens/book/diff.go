@@ -94,7 +94,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	if a.State != b.State {
 		c.addChange(ChangedStateOrTitle, b, "the page has the state %s; it had %s before", b.State, a.State)
 	}
-	if titleStateCharacter(a.Title) != titleStateCharacter(b.Title) {
+	if titleStateForComparison(a.Title) != titleStateForComparison(b.Title) {
 		c.addChange(ChangedStateOrTitle, b, "the title of the terminal is %q; it was %q before", b.Title, a.Title)
 	}
 	if before, after := maskedNonEmptyRows(a), maskedNonEmptyRows(b); before != after {
@@ -102,8 +102,8 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleStateCharacter returns the first character of a title, which shows claude's state. For every busy title it returns ◐.
-func titleStateCharacter(terminalTitle string) string {
+// titleStateForComparison returns the first character of a title, which shows claude's state. For every busy title it returns ◐.
+func titleStateForComparison(terminalTitle string) string {
 	_, n := utf8.DecodeRuneInString(terminalTitle)
 	if IsBusyTitle(terminalTitle) {
 		return "◐"

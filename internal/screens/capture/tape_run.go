@@ -122,7 +122,7 @@ func (s *tapeRun) command() proc.Command {
 	}
 }
 
-func (s *tapeRun) play(ctx context.Context, r *Result) error {
+func (s *tapeRun) removeOldPagesAndPlay(ctx context.Context, r *Result) error {
 	if err := s.book.RemoveTape(s.tape.Name); err != nil {
 		return err
 	}

@@ -97,14 +97,14 @@ type ProgramOptions struct {
 	Stderr io.Writer // receives standard error; nil means it goes to the terminal
 }
 
-// Program is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.
-type Program struct {
-	*proc.Attached
+// RunningProgram is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.
+type RunningProgram struct {
+	*proc.ForegroundCommand
 	pair TerminalPair
 }
 
 // StartProgram runs a program. ctx bounds only the start.
-func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
+func StartProgram(ctx context.Context, o ProgramOptions) (*RunningProgram, error) {
 	pair, err := OpenTerminalPair(o.Size)
 	if err != nil {
 		return nil, err
@@ -118,21 +118,23 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 		return nil, errors.Join(err, pair.Close())
 	}
 	_ = pair.Terminal.Close() // the program has its own handle of the terminal
-	return &Program{attached, pair}, nil
+	return &RunningProgram{attached, pair}, nil
 }
 
 // Read returns output. It returns an error after every process has closed the terminal, or after Stop.
-func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
+func (p *RunningProgram) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
 
 // Write types bytes into the terminal.
-func (p *Program) Write(typedBytes []byte) (int, error) { return p.pair.Controller.Write(typedBytes) }
+func (p *RunningProgram) Write(typedBytes []byte) (int, error) {
+	return p.pair.Controller.Write(typedBytes)
+}
 
 // Resize changes the size of the terminal.
-func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
+func (p *RunningProgram) Resize(size Size) error { return p.pair.Resize(size) }
 
 // Stop sends SIGTERM to the program and its process group. Processes that still run after grace get SIGKILL. Then Stop
 // closes the terminal, which sends SIGHUP to processes of other groups.
-func (p *Program) Stop(grace time.Duration) {
+func (p *RunningProgram) Stop(grace time.Duration) {
 	p.StopGroupAndReclaimTerminal(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect
 }

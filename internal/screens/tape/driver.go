@@ -30,7 +30,7 @@ type TerminalOptions struct {
 
 // ProgramInTerminal is a running program and its screen, for one goroutine at a time. The caller must call StopProgram.
 type ProgramInTerminal struct {
-	program  *emulator.Program
+	program  *emulator.RunningProgram
 	screen   *emulator.Emulator
 	playback *Playback
 }
@@ -49,7 +49,7 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, 
 		return nil, err
 	}
 	player := Player{Program: program, Screen: emulator.New(o.Cols, o.Rows), Clock: o.Clock}
-	return &ProgramInTerminal{program, player.Screen, player.Start()}, nil
+	return &ProgramInTerminal{program, player.Screen, player.StartPlayback()}, nil
 }
 
 // quietMSBeforeKeys is how many milliseconds must have passed since the last output before keys are sent. Without this pause,
@@ -131,7 +131,7 @@ type testDriverRequest struct {
 	Screen    bool   `json:"screen"`     // answer with the screen
 }
 
-type driverCommandAnswer struct {
+type responseToDriver struct {
 	Error  string         `json:"error,omitempty"`
 	Screen *screenContent `json:"screen,omitempty"`
 }
@@ -163,7 +163,7 @@ func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, re
 	}
 }
 
-func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byte) driverCommandAnswer {
+func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byte) responseToDriver {
 	var r testDriverRequest
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -177,7 +177,7 @@ func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byt
 			err = t.Resize(size.Cols, size.Rows)
 		}
 	}
-	var a driverCommandAnswer
+	var a responseToDriver
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -188,7 +188,7 @@ func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byt
 	return a
 }
 
-// Program is a program with a terminal, such as [emulator.Program].
+// Program is a program with a terminal, such as [emulator.RunningProgram].
 type Program interface {
 	io.ReadWriter
 	// Done returns a channel that is closed when the program has exited. From then on, Exit does not block.
@@ -257,7 +257,7 @@ func (e *StepError) Error() string {
 
 // Play plays a tape; the program may still run afterwards. The error is a [*StepError] or from ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
-	b := p.Start()
+	b := p.StartPlayback()
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		err := b.DoStep(ctx, s)
@@ -272,9 +272,9 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	return nil
 }
 
-// Start returns a [Playback], which performs steps. From then on, the output of the program is read until the program
+// StartPlayback returns a [Playback], which performs steps. From then on, the output of the program is read until the program
 // closes its terminal. Start may be called only once.
-func (p *Player) Start() *Playback {
+func (p *Player) StartPlayback() *Playback {
 	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
 	go r.copyProgramOutputToScreen() // returns when the program has closed its terminal
 	return r

@@ -32,7 +32,7 @@ func TestServe(t *testing.T) {
 	if first != "{}" {
 		t.Fatal(first)
 	}
-	var got driverCommandAnswer
+	var got responseToDriver
 	if err := json.Unmarshal([]byte(second), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package tape reads and plays tapes. A tape is a TOML file that leads an interactive program to its screens: it types,
 // waits for text on the screen, opens gates of the scenario, and captures labelled screens, which are called pages.
 //
-// [Parse] reports all errors of a file. [Player.Play] drives any terminal program, usually an [emulator.Program].
+// [Parse] reports all errors of a file. [Player.Play] drives any terminal program, usually an [emulator.RunningProgram].
 package tape
 
 import (

@@ -50,7 +50,7 @@ type Conn struct {
 
 	// transport is the transport in use: process, remote or host. The other two are nil.
 	transport messageTransport
-	process   *process
+	process   *stdioTransport
 	remote    *httpTransport
 	host      *hostTransport
 
@@ -81,7 +81,7 @@ func DialWithoutHandshake(lifetime, limit context.Context, o Options) (*Conn, er
 		return nil, err
 	}
 	c.client.transport = c.transport
-	c.process, _ = c.transport.(*process)
+	c.process, _ = c.transport.(*stdioTransport)
 	c.remote, _ = c.transport.(*httpTransport)
 	c.host, _ = c.transport.(*hostTransport)
 	c.client.isLocal, c.client.isRemote = c.process != nil, c.IsRemote()
@@ -214,8 +214,8 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 		return c.timeoutError
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), CLIText: rpc.Message, CLICode: strconv.Itoa(rpc.Code)}
-	case c.IsRemote() && unreachableServerError(err) != nil:
-		err = unreachableServerError(err)
+	case c.IsRemote() && unreachableErrorOrNil(err) != nil:
+		err = unreachableErrorOrNil(err)
 	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
 		reason := c.ProcessExitReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}

@@ -23,11 +23,11 @@ func TestNameNetworkError(t *testing.T) {
 		errConnectionRefused.Error():            syscall.ECONNREFUSED,
 	} {
 		wrapped := &url.Error{Op: "Post", URL: "http://nowhere.invalid/mcp", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
-		if got := unreachableServerError(wrapped); got == nil || got.Error() != want {
+		if got := unreachableErrorOrNil(wrapped); got == nil || got.Error() != want {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	if got := unreachableServerError(context.Canceled); got != nil {
+	if got := unreachableErrorOrNil(context.Canceled); got != nil {
 		t.Error(got)
 	}
 }

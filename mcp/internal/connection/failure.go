@@ -113,9 +113,9 @@ func rootCauseOfClientError(err error) error {
 	return cmp.Or(findError[*url.Error](err), err) // a *url.Error contains the address, and the errors that wrap it repeat it
 }
 
-// unreachableServerError returns the real CLI's error for a server that cannot be reached (observed with 2.1.330); nil means that
+// unreachableErrorOrNil returns the real CLI's error for a server that cannot be reached (observed with 2.1.330); nil means that
 // the error has another reason.
-func unreachableServerError(err error) error {
+func unreachableErrorOrNil(err error) error {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH):

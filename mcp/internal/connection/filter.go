@@ -84,11 +84,11 @@ func (r *messageReader) messageInNextLine() (message []byte, err error) {
 	switch {
 	case r.line.isTooLong():
 		if !r.transport.failRequestOfTooLongResponse(&r.line) {
-			r.dropLine((&tooLongError{Size: r.line.size, Limit: r.line.limit}).Error())
+			r.recordDroppedLine((&tooLongError{Size: r.line.size, Limit: r.line.limit}).Error())
 		}
 	case len(trimmed) > 0:
 		if message = jsonRPCMessageInLine(trimmed); message == nil {
-			r.dropLine(string(trimmed[:min(len(trimmed), 200)]))
+			r.recordDroppedLine(string(trimmed[:min(len(trimmed), 200)]))
 		}
 	}
 	return message, err
@@ -96,11 +96,11 @@ func (r *messageReader) messageInNextLine() (message []byte, err error) {
 
 func (b *transportBase) failRequestOfTooLongResponse(tooLongLine *boundedLine) (isResponse bool) {
 	id := tooLongLine.responseID()
-	b.client.endPendingRequest(strings.Trim(string(id), `"`), requestOutcomeError{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
+	b.client.endPendingRequest(strings.Trim(string(id), `"`), requestOutcomeCause{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
 	return json.Valid(id)
 }
 
-func (r *messageReader) dropLine(reason string) {
+func (r *messageReader) recordDroppedLine(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const shown = 10

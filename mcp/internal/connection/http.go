@@ -75,7 +75,7 @@ func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenC
 	case err == nil:
 		t.consecutiveBrokenConnections.Store(0)
 	case t.legacyEventStream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
-		t.addBrokenHTTPConnections(brokenConnectionsPerFailure)
+		t.countBrokenHTTPOrMarkLost(brokenConnectionsPerFailure)
 	}
 	return resp, err
 }
@@ -333,7 +333,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
-			s.addBrokenHTTPConnections(1)
+			s.countBrokenHTTPOrMarkLost(1)
 			return nil, ErrBroken
 		}
 		s.updateCursor(&ev)

@@ -44,19 +44,19 @@ func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (st
 	if err != nil {
 		return nil, err
 	}
-	w := &process{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, transport: b}}
+	w := &stdioTransport{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, transport: b}}
 	b.goroutines.Go(w.markLostAfterExit)
 	return w, nil
 }
 
-// process is the transport to a server over pipes.
-type process struct {
+// stdioTransport is the transport to a server over pipes.
+type stdioTransport struct {
 	*proc.Process
 	*transportBase
 	messages *messageReader
 }
 
-func (p *process) StartReading(ctx context.Context) error {
+func (p *stdioTransport) StartReading(ctx context.Context) error {
 	go func() { // returns at the end of the output
 		for {
 			message, err := p.messages.messageInNextLine()
@@ -72,7 +72,7 @@ func (p *process) StartReading(ctx context.Context) error {
 	return nil
 }
 
-func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+func (p *stdioTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	if p.IsConnectionLostOrClosed() {
 		return nil, transport.ErrTransportClosed
 	}
@@ -83,7 +83,7 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 }
 
 // sendWithoutResponse queues a message. An exited server causes no error, because the end of its output shows the exit.
-func (p *process) sendWithoutResponse(_ context.Context, message any) error {
+func (p *stdioTransport) sendWithoutResponse(_ context.Context, message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (p *process) sendWithoutResponse(_ context.Context, message any) error {
 }
 
 // close fails the requests in progress and stops the server.
-func (p *process) close(ctx context.Context) {
+func (p *stdioTransport) close(ctx context.Context) {
 	p.MarkConnectionLost()
 	p.Stop(ctx)
 }
 
 // markLostAfterExit marks the connection as lost when exitOutputWait has passed since the exit, unless it already is.
-func (p *process) markLostAfterExit() {
+func (p *stdioTransport) markLostAfterExit() {
 	select {
 	case <-p.Done():
 	case <-p.Lost():

@@ -18,9 +18,9 @@ type RemoteServer struct {
 	SSE         bool // the older HTTP+SSE transport
 	Agent       string
 	Headers     map[string]string
-	Renewer     Renewer       // nil means that a refused request is not sent again
-	DialTimeout time.Duration // bounds opening the TCP connection
-	MaxMessage  int           // bytes
+	Renewer     HeadersProvider // nil means that a refused request is not sent again
+	DialTimeout time.Duration   // bounds opening the TCP connection
+	MaxMessage  int             // bytes
 }
 
 func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error) {

@@ -18,22 +18,22 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 )
 
-// Refusal is a response that requires authorization.
-type Refusal struct {
+// AuthorizationRefusal is a response that requires authorization.
+type AuthorizationRefusal struct {
 	Status      int               // 401 or 403
 	Challenge   string            // WWW-Authenticate; empty means absent
 	UsedHeaders map[string]string // the headers of the request
 	WasAccepted bool              // true if the server accepted an earlier request to this endpoint
 }
 
-// Renewer provides the headers of requests. A Renewer may also have the method Transport(http.RoundTripper)
+// HeadersProvider provides the headers of requests. A Renewer may also have the method Transport(http.RoundTripper)
 // http.RoundTripper. Requests are then sent by the transport that this method returns.
-type Renewer interface {
+type HeadersProvider interface {
 	// NextRequestHeaders returns the headers of the next request; last are the headers of the previous request.
 	NextRequestHeaders(ctx context.Context, last map[string]string) map[string]string
 	// Renew returns new headers after a request was refused; it is called once per refusal. If it returns a
 	// *DialError, that is the error of the request.
-	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
+	Renew(ctx context.Context, r AuthorizationRefusal) (headers map[string]string, err error)
 }
 
 // roundTripper adds the configured headers to every request, and turns refusals into errors.
@@ -43,7 +43,7 @@ type roundTripper struct {
 	serverOrigin       string            // origin of the server; headers are not sent to other origins
 	userAgent          string            // User-Agent
 	sessionIDOrigin    atomic.Value      // the origin that issued the session id, a string; the id is not sent to other origins
-	renewer            Renewer           // nil means that a refused request is not sent again
+	renewer            HeadersProvider   // nil means that a refused request is not sent again
 	hasAcceptedRequest atomic.Bool       // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed
@@ -65,7 +65,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if maps.Equal(used, t.headers) {
-		t.headers, err = t.renewer.Renew(ctx, Refusal{
+		t.headers, err = t.renewer.Renew(ctx, AuthorizationRefusal{
 			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.hasAcceptedRequest.Load(),
 		})
 		if err != nil {

@@ -21,7 +21,7 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 		err = limit.Err()
 	}
 	transient := isTransient(err)
-	if named := unreachableServerError(err); named != nil {
+	if named := unreachableErrorOrNil(err); named != nil {
 		err = fmt.Errorf("SSE error: %w", named)
 	}
 	if transient {

@@ -87,7 +87,7 @@ func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) er
 	if !hasMethod(message) {
 		resp := &transport.JSONRPCResponse{}
 		if json.Unmarshal(message, resp) == nil {
-			b.client.endPendingRequest(idText(resp.ID), requestOutcomeError{response: resp})
+			b.client.endPendingRequest(idText(resp.ID), requestOutcomeCause{response: resp})
 		}
 		return nil
 	}
@@ -159,7 +159,7 @@ func (r *closeReason) LostBy() ConnectionGivenUpReason {
 // maxBrokenConnections is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
 const maxBrokenConnections = 3
 
-func (r *closeReason) addBrokenHTTPConnections(additionalCount int32) {
+func (r *closeReason) countBrokenHTTPOrMarkLost(additionalCount int32) {
 	if r.consecutiveBrokenConnections.Add(additionalCount) >= maxBrokenConnections {
 		r.MarkConnectionLost()
 	}

@@ -129,18 +129,18 @@ func (m *reader) executeContainer(op uint64) bool {
 	case 0x91:
 		m.push(&Set{Items: m.popMark(), Frozen: true})
 	case 'a':
-		m.appendToContainer(m.popN(1))
+		m.appendToContainerAtStackTop(m.popN(1))
 	case 's':
-		m.appendToContainer(m.popN(2))
+		m.appendToContainerAtStackTop(m.popN(2))
 	case 'e', 'u', 0x90:
-		m.appendToContainer(m.popMark())
+		m.appendToContainerAtStackTop(m.popMark())
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *reader) appendToContainer(items []any) {
+func (m *reader) appendToContainerAtStackTop(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
 		m.fail(errStackUnderflow)
 		return
