@@ -12,10 +12,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Coerce converts strings in a call's input to the types of the tool's JSON Schema, as the real CLI does before it
-// shows the call. Models sometimes write numbers, booleans, lists and objects as strings. Coerce does not change
-// strings inside lists and objects, strings that the schema accepts, and strings that cannot be converted. If the input
-// or the schema is not an object, it returns the input.
+// Coerce converts strings in a call's input to the types of the tool's JSON Schema, as the real CLI does before it shows the call. Models
+// sometimes write numbers, booleans, lists and objects as strings. Coerce does not change strings inside lists and objects, strings that
+// the schema accepts, and strings that cannot be converted. If the input or the schema is not an object, it returns the input.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := plainjson.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {

@@ -50,10 +50,9 @@ func (x *Index) Canonical(written string) string {
 	return name
 }
 
-// Resolve returns the canonical name of a tool that a scenario writes as "mcp__server__tool", "server/tool" or "tool". For a name
-// without a server, Resolve prefers an MCP tool to a built-in one. If several servers have a tool with this name, it uses the
-// first server, and warning names all of them. An unknown "server/tool" gets the canonical name that the tool would have. Any
-// other unknown name is returned unchanged.
+// Resolve returns the canonical name of a tool that a scenario writes as "mcp__server__tool", "server/tool" or "tool". For a name without a
+// server, Resolve prefers an MCP tool to a built-in one. If several servers have a tool with this name, it uses the first server, and warning
+// names all of them. An unknown "server/tool" gets the canonical name that the tool would have. Any other unknown name is returned unchanged.
 func (x *Index) Resolve(written string) (canonical, ambiguityWarning string) {
 	if t, ok := x.toolsByCanonicalName[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""

@@ -113,9 +113,8 @@ func (m *Manager) requestReconnectingIfLost(ctx context.Context, server string, 
 // ErrNoSubscriptions reports that a server does not support resource subscriptions.
 var ErrNoSubscriptions = errors.New("the MCP server does not support resource subscriptions")
 
-// Subscribe subscribes to a resource: its changes are reported to Options.ResourceUpdated. The subscription is renewed
-// after a reconnect. If the server does not support subscriptions, the error is [ErrNoSubscriptions]. All other errors
-// are those of [Manager.ReadResource].
+// Subscribe subscribes to a resource: its changes are reported to Options.ResourceUpdated. The subscription is renewed after a reconnect.
+// If the server does not support subscriptions, the error is [ErrNoSubscriptions]. All other errors are those of [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.requestReconnectingIfLost(ctx, server, func(ctx context.Context, c *connection.Conn) error {
 		if !c.InitializeResult().HasResourceSubscriptions() {

@@ -190,7 +190,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	})
 }
 
-// connectPauseFactors are the pauses before a first connect is retried, as multiples of [Pauses.Retry]. With the default of
+// connectPauseFactors are the pauses before a first connect is retried, as multiples of [RetryPauses.Retry]. With the default of
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauseFactors = [maxFirstConnectOrListRetries]time.Duration{2, 6, 16} // never changed
 

@@ -414,9 +414,8 @@ func (u *unmetToolResultExpectations) list() []ExpectationResult {
 	return slices.Clone(u.all)
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script answers only
-// the first prompt; the rules answer all later ones. If s is nil or has no steps, the rules also
-// answer the first prompt. Several goroutines may call Subagent at the same time.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script answers only the first prompt; the rules answer all
+// later ones. If s is nil or has no steps, the rules also answer the first prompt. Several goroutines may call Subagent at the same time.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, matchCounts: map[int]int{}, unmetResults: e.unmetResults}
 	if s != nil {

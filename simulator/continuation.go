@@ -14,8 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11), unless
-// [Limits.MaxStopBlocks] is set.
+// maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11), unless [Limits.MaxStopBlocks] is set.
 const maxStopBlocks = 8
 
 // maxContinuationsAfterTruncationPerTurn is how many times in a turn the model is asked to continue after a truncated reply.

@@ -55,8 +55,7 @@ type Options struct {
 	Main         *MainOptions       // configures parts that only the main conversation has; nil for a sub-agent
 }
 
-// Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
-// retries do not wait.
+// Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but retries do not wait.
 type Limits struct {
 	MaxTurns       int      // maximum number of rounds per prompt; 0 means no limit, a negative value means 1
 	BudgetUSD      float64  // maximum cost of the session; 0 means no limit

@@ -111,17 +111,10 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 			continue
 		}
 		running = append(running, calls[i])
-		if run := calls[i].started; run != nil {
-			context.AfterFunc(ctx, run.cancel)
-			wg.Go(func() { // the goroutine returns when the call does, which ctx limits
-				r := <-run.done
-				r.index = i
-				done <- r
-			})
-			continue
+		if calls[i].started == nil {
+			d.precheckAndUpdateCall(ctx, &calls[i])
 		}
-		d.precheckAndUpdateCall(ctx, &calls[i])
-		wg.Go(func() { done <- d.executeAndTimeCall(ctx, i, calls[i]) }) // the goroutine returns when the call returns, and ctx limits the call
+		wg.Go(func() { done <- d.awaitOrExecuteCall(ctx, i, calls[i]) }) // the goroutine returns when the call returns, and ctx limits the call
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -149,9 +142,7 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 				}
 				continue
 			}
-			if r.result.Stop != nil && stop == nil {
-				stop = r.result.Stop
-			}
+			stop = cmp.Or(stop, r.result.Stop)
 			showResult(r)
 			if err := cmp.Or(d.out.errorIfConsumerStopped(), d.background.budgetEnd); err != nil {
 				return nil, err
@@ -159,6 +150,17 @@ func (d *toolCallRunner) runCallsInParallel(ctx context.Context, calls []prepare
 		}
 	}
 	return stop, interrupted
+}
+
+// awaitOrExecuteCall returns the outcome of a call that has started already, or executes the call.
+func (d *toolCallRunner) awaitOrExecuteCall(ctx context.Context, index int, call preparedCall) executedCall {
+	if call.started == nil {
+		return d.executeAndTimeCall(ctx, index, call)
+	}
+	context.AfterFunc(ctx, call.started.cancel)
+	outcome := <-call.started.done
+	outcome.index = index
+	return outcome
 }
 
 const maxTimeBetweenSimultaneousCallEnds = time.Millisecond

@@ -136,9 +136,8 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	return t.requestUntilDone(ctx, req)
 }
 
-// runHooksAndEmitInitBeforeRequest runs the hooks of the session start and of the prompt, and emits the events before the first
-// request. If a hook gave an initial prompt, it postpones the prompt of the turn. The error is a [turnEndError] if hooks refuse the
-// prompt.
+// runHooksAndEmitInitBeforeRequest runs the hooks of the session start and of the prompt, and emits the events before the first request.
+// If a hook gave an initial prompt, it postpones the prompt of the turn. The error is a [turnEndError] if hooks refuse the prompt.
 func (t *turn) runHooksAndEmitInitBeforeRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
 	if err := t.hooks.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
 		return err

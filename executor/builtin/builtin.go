@@ -33,8 +33,7 @@ type Options struct {
 	PID            int      // process id of the session; 0 means unknown
 	AdditionalDirs []string // other directories that the shell may change to
 	Environ        []string // environment of commands ("K=V")
-	// OutputDir is the directory, created when needed, for results that are too large to show. If it is empty,
-	// such results are truncated.
+	// OutputDir is the directory, created when needed, for results that are too large to show. If it is empty, such results are truncated.
 	OutputDir string
 	// Clock provides the time, and the ids of saved outputs, notebook cells and worktrees. Nil means that the time is
 	// constant and the ids are consecutive numbers.
@@ -154,9 +153,8 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return slices.DeleteFunc(slices.Clone(t.definitions()), func(d protocol.Tool) bool { return !t.allowed(d.Name) }), nil
 }
 
-// PrepareInput returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and
-// removes trailing spaces from text that will be written to a file. An input is unchanged if it is not a JSON object,
-// or if the session does not have the tool.
+// PrepareInput returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and removes trailing spaces
+// from text that will be written to a file. An input is unchanged if it is not a JSON object, or if the session does not have the tool.
 func (t *Tools) PrepareInput(call protocol.ToolUse) (inputWithDefaults json.RawMessage) {
 	if !t.allowed(call.Name) {
 		return call.Input

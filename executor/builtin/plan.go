@@ -106,8 +106,7 @@ func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile
 	return plan != nil
 }
 
-// removePlanWrittenByModel removes a plan that the model has written into the call instead of the plan file. Hosts and
-// hooks do not see it.
+// removePlanWrittenByModel removes a plan that the model has written into the call instead of the plan file. Hosts and hooks do not see it.
 func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutModelPlan json.RawMessage) {
 	return tool.Tool{Prepare: func(in *tool.Keys) bool {
 		return exitPlanModeCall.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.RemoveKeys(in, "plan")

@@ -126,7 +126,7 @@ func (h *Hub) recordOutcomeAndRemoveCall(c CompletionReport, r Outcome) *running
 	return k
 }
 
-// BeforeCall calls [Hub.Start] and waits for the decision. When ctx ends, the pause is abandoned.
+// BeforeCall calls [Hub.ReportCallStart] and waits for the decision. When ctx ends, the pause is abandoned.
 func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := h.ReportCallStart(ctx, c)
 	if err != nil || begun.PauseID == "" {

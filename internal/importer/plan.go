@@ -111,9 +111,8 @@ func (p *callReplayPlanner) replayMethodOf(c *session.Call) replayMethod {
 	return replayCallWithRecordedResult
 }
 
-// inputReadingImportedFile recognizes a call that only reads one imported file, so that it can be executed.
-// pathInputKey is the member of the input that names the file, such as file_path; replayedInputValue is its value in the
-// directory where the scenario is played.
+// inputReadingImportedFile recognizes a call that only reads one imported file, so that it can be executed. pathInputKey is the member of
+// the input that names the file, such as file_path; replayedInputValue is its value in the directory where the scenario is played.
 func (p *callReplayPlanner) inputReadingImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
 	r := recordedCall.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {

@@ -128,8 +128,7 @@ func isKindSentAfterStreamReopened(mcpEventKind string) bool {
 	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortConcurrentListMessages sorts the requests for lists and their responses, because clients send such
-// requests concurrently.
+// sortConcurrentListMessages sorts the requests for lists and their responses, because clients send such requests concurrently.
 func sortConcurrentListMessages(mcpEvents []comparedEvent) {
 	rank := func(e comparedEvent) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {

@@ -22,10 +22,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Callback asks the host to run a hook and returns the output object unchanged. If the host reports a failure, Callback
-// returns an error. If the host has disconnected, the error wraps [ErrHostGone]. When ctx ends, an implementation must
-// tell the host to stop, and return soon. It calls [protocol.NoteRequestSent] once the request has been written: the
-// next callback of the same event is called after that.
+// Callback asks the host to run a hook and returns the output object unchanged. If the host reports a failure, Callback returns an error.
+// If the host has disconnected, the error wraps [ErrHostGone]. When ctx ends, an implementation must tell the host to stop, and return
+// soon. It calls [protocol.NoteRequestSent] once the request has been written: the next callback of the same event is called after that.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the SDK host has disconnected, so it cannot answer a callback.

@@ -22,9 +22,8 @@ type Outcome struct {
 	// Reason is the reason of the first hook that blocked or, if none blocked, of the hook that made the Decision.
 	// If a command blocked, Reason is "[command]: stderr".
 	Reason string
-	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order; for a tool
-	// call, the message of one hook. They are shown as a tool result (PreToolUse), as the result of the turn
-	// (UserPromptSubmit) or as user messages (Stop).
+	// Texts are the complete messages of all hooks that blocked the event or stopped the prompt, in order; for a tool call, the message
+	// of one hook. They are shown as a tool result (PreToolUse), as the result of the turn (UserPromptSubmit) or as user messages (Stop).
 	Texts []string
 
 	// Decision of PreToolUse and PreModelSwitch hooks; precedence: deny, defer, ask, allow. Empty means none.
@@ -190,9 +189,9 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 	o.mergeHookSpecificOutput(c, s)
 }
 
-// recordAndShowMessageToUser records a hook's message to the user in the transcript, and adds a notice with it. The
-// notice is omitted at the start of a conversation, at the end of an agent, and for events whose hooks appear only in
-// frames. Messages of compaction hooks are only in [Trace.Reports].
+// recordAndShowMessageToUser records a hook's message to the user in the transcript, and adds a notice with it. The notice is omitted at the
+// start of a conversation, at the end of an agent, and for events whose hooks appear only in frames. Messages of compaction hooks are only
+// in [EventsAndAttachments.Reports].
 func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	if c.isCompactionEvent() {
 		return

@@ -397,9 +397,8 @@ func (a *racingPrompter) answerFromHookOutcome(ctx context.Context, hookOutcome 
 	return answer
 }
 
-// suggestionsShownToPermissionHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
-// suggestions and no user can be asked (prompter is nil), hooks do not receive the first suggestion, which is a rule
-// that allows the command.
+// suggestionsShownToPermissionHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several suggestions
+// and no user can be asked (prompter is nil), hooks do not receive the first suggestion, which is a rule that allows the command.
 func suggestionsShownToPermissionHooks(allSuggestions []protocol.PermissionUpdate, prompter permission.Prompter) []protocol.PermissionUpdate {
 	if prompter == nil && len(allSuggestions) > 1 && allSuggestions[0].Type == "addRules" && allSuggestions[0].Rules[0].ToolName == "Bash" {
 		return allSuggestions[1:]

@@ -267,8 +267,8 @@ func (UserPromptSubmitHookInput) hook() (event, subject string) { return "UserPr
 func (in UserPromptExpansionHookInput) hook() (event, subject string) {
 	return "UserPromptExpansion", in.CommandName
 }
-func (StopHookInput) hook() (event, subject string)           { return "Stop", "" }
-func (in StopFailureHookInput) hook() (event, subject string) { return "StopFailure", in.Error }
+func (StopHookInput) hook() (event, subject string)             { return "Stop", "" }
+func (in StopFailureHookInput) hook() (event, subject string)   { return "StopFailure", in.Error }
 func (in SubagentStartHookInput) hook() (event, subject string) { return "SubagentStart", in.AgentType }
 
 func (in SubagentStopHookInput) hook() (event, subject string) { return "SubagentStop", in.AgentType }

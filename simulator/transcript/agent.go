@@ -281,6 +281,16 @@ func setPromptSourceOutsideTerminal(line *protocol.UserLine, ev *protocol.Prompt
 	}
 }
 
+// setMCPResult sets the keys of a call of an MCP tool; nil means another tool.
+func setMCPResult(line *protocol.UserLine, call *protocol.MCPCall) {
+	if call != nil {
+		line.MCPNotReadOnly = call.NotReadOnly
+		if call.Result != nil {
+			line.ToolUseResult, line.MCPMeta = call.Result.Content, call.Result
+		}
+	}
+}
+
 // setPermissionDecisionAndRefusal sets the keys that say who decided about a call, and why a refused call did not run.
 func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {

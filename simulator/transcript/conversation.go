@@ -51,8 +51,7 @@ func (th *conversation) agentTranscriptPath(id string) string {
 	return filepath.Join(th.sessionFilesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptIDOfEventAndNextLines returns the prompt id of an event. The following lines get the same id, unless the event
-// is injected text.
+// promptIDOfEventAndNextLines returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
 func (th *conversation) promptIDOfEventAndNextLines(ev *protocol.PromptAccepted) string {
 	if !ev.WrittenByCLI {
 		th.promptID = ev.PromptID

@@ -442,12 +442,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		}
 		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(call)
 	}
-	if call := ev.MCP; call != nil {
-		line.MCPNotReadOnly = call.NotReadOnly
-		if call.Result != nil {
-			line.ToolUseResult, line.MCPMeta = call.Result.Content, call.Result
-		}
-	}
+	setMCPResult(&line, ev.MCP)
 	if line.Companion = ev.Companion || ev.Expansion != nil; ev.Expansion != nil && ev.Expansion.Reminds {
 		line.Message = userStringContent(line.Message.Content.Plain())
 	}

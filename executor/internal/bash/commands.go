@@ -223,8 +223,7 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// modifiedSeenFilesHint returns a hint about files that the session had read before a
-// command modified them. It returns "" if there are none.
+// modifiedSeenFilesHint returns a hint about files that the session had read before a command modified them. It returns "" if there are none.
 func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
 	paths := c.options.Files.PathsWithChangedModTime(versionsBeforeCommand)
@@ -298,8 +297,7 @@ func outputPreview(output string) string {
 	return string(utf16.Decode(units[:end])) + "\n..."
 }
 
-// trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces
-// invalid UTF-8.
+// trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces invalid UTF-8.
 func trimBlankLinesAndTrailingSpace(commandOutput string) string {
 	commandOutput = validUTF8WithoutTrailingSpace(commandOutput)
 	line, rest, ok := strings.Cut(commandOutput, "\n")

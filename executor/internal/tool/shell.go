@@ -139,9 +139,8 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// RunStreamingStdout runs a command line in the shell's directory until it exits. The command cannot change that directory.
-// Standard output is written to stdout as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes
-// of the command are stopped.
+// RunStreamingStdout runs a command line in the shell's directory until it exits. The command cannot change that directory. Standard output
+// is written to stdout as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes of the command are stopped.
 func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdout io.Writer) (exitStatus int, stderr string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: stdout, Limit: most}

@@ -18,9 +18,8 @@ type Env struct {
 // ExampleObject is an example value for a map[string]any with exactly these keys.
 type ExampleObject map[string]any
 
-// NewEnv creates an Env from an example value for each variable; nil means that the variable may have any type. The
-// elements of a list may be structs, whose fields are named by the tag `expr:"name"`. A variable itself must not be a
-// struct; use an [ExampleObject] instead.
+// NewEnv creates an Env from an example value for each variable; nil means that the variable may have any type. The elements of a list may be
+// structs, whose fields are named by the tag `expr:"name"`. A variable itself must not be a struct; use an [ExampleObject] instead.
 func NewEnv(examples map[string]any) *Env {
 	e := &Env{types: types.Map{budgetVariable: types.Any}}
 	for _, name := range slices.Sorted(maps.Keys(examples)) {

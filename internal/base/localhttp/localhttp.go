@@ -58,9 +58,8 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve handles requests on ln with h, as o.Access allows. Cancelling ctx also cancels the contexts of the requests.
-// Serve then waits up to o.Grace for running requests and closes the remaining connections. It waits up to o.Grace
-// again for calls of h to return, and returns nil.
+// Serve handles requests on ln with h, as o.Access allows. Cancelling ctx also cancels the contexts of the requests. Serve then waits up to
+// o.Grace for running requests and closes the remaining connections. It waits up to o.Grace again for calls of h to return, and returns nil.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.CheckOriginsAndTokenForListenAddress(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())

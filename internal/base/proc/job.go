@@ -133,7 +133,7 @@ type AttachOptions struct {
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.
 var ErrNoNetworkNamespace = errors.New("the system does not allow a separate network namespace")
 
-// ForegroundCommand is a command with this program's standard streams. Call [Attached.StopGroupAndReclaimTerminal] even after the command's exit.
+// ForegroundCommand is a command with this program's standard streams. Call [ForegroundCommand.StopGroupAndReclaimTerminal] even after the command's exit.
 type ForegroundCommand struct {
 	pid      int
 	guard    exitCleanupGuard

@@ -296,12 +296,7 @@ func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 			if name = path.Clean(name); i > 0 && name == defaultFile {
 				continue
 			}
-			var err error
-			if value, err = fs.ReadFile(p.tree, name); err != nil && i > 0 && key == "hooks" {
-				l.reportMissingPath(name, key)
-			} else if defect := plainjson.SyntaxError(value); err == nil && defect != nil && key == "hooks" {
-				l.reportIfFromPluginDir(&l.catalog.pluginErrors, "hook-load-failed", "Hook load failed: "+strings.ReplaceAll(defect.Error(), "'", "’"))
-			}
+			value = l.readPluginObjectFile(name, key, i > 0)
 		}
 		object, err := plainjson.Parse(value)
 		if inner, innerErr := plainjson.Parse(object.Get(key)); innerErr == nil {
@@ -322,6 +317,17 @@ func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 		return nil
 	}
 	return expandPluginRoot(all.Raw(), p.path)
+}
+
+// readPluginObjectFile returns the content of a file with the object under key, and reports problems of files with hooks.
+func (l *loader) readPluginObjectFile(name, key string, mustExist bool) json.RawMessage {
+	value, err := fs.ReadFile(l.plugin.tree, name)
+	if err != nil && mustExist && key == "hooks" {
+		l.reportMissingPath(name, key)
+	} else if defect := plainjson.SyntaxError(value); err == nil && defect != nil && key == "hooks" {
+		l.reportIfFromPluginDir(&l.catalog.pluginErrors, "hook-load-failed", "Hook load failed: "+strings.ReplaceAll(defect.Error(), "'", "’"))
+	}
+	return value
 }
 
 func expandPluginRoot(raw []byte, dir string) json.RawMessage {

@@ -124,10 +124,9 @@ type InitializeRequest struct {
 	connect        func(connect func(ctx context.Context))
 }
 
-// ConnectUntilHostServerMessage calls connectServers, which connects the servers of the request, with the context of
-// the session. It returns when connectServers has returned or a message is sent to one of the host's servers. The host
-// may handle this message only after the response to initialize. With a repeated request, connectServers is called after
-// the response. The method may be called only once.
+// ConnectUntilHostServerMessage calls connectServers, which connects the servers of the request, with the context of the session. It
+// returns when connectServers has returned or a message is sent to one of the host's servers. The host may handle this message only after
+// the response to initialize. With a repeated request, connectServers is called after the response. The method may be called only once.
 func (g *InitializeRequest) ConnectUntilHostServerMessage(connectServers func(ctx context.Context)) {
 	g.connect(connectServers)
 	g.connect = nil

@@ -347,8 +347,7 @@ func RulesFrom(s settings.Settings, source settings.Source) []permission.Rule {
 	return rules
 }
 
-// ineffectiveSettingNotices returns notices about ineffective rules and settings. A run with text output prints
-// them on stderr.
+// ineffectiveSettingNotices returns notices about ineffective rules and settings. A run with text output prints them on stderr.
 func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -77,7 +77,7 @@ func (b *backgroundTasksAndAgents) TaskListDir() string {
 	return filepath.Join(cmp.Or(b.plan.State, b.ensureTaskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
 }
 
-// PlanModeFile returns the path of the plan file, whose name it creates if necessary.
+// PlanFile returns the path of the plan file, whose name it creates if necessary.
 func (b *backgroundTasksAndAgents) PlanFile() string {
 	return b.plan.PlanModeFile(b.records.transcript.CreatePlanName(""))
 }

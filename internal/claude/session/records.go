@@ -400,7 +400,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {
 	return list
 }
 
-// recordOutsideTranscript reports an event to telemetry. It first reports the hooks that ran since its last call.
+// recordEvent reports an event to telemetry. It first reports the hooks that ran since its last call.
 func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return

@@ -129,7 +129,7 @@ func (m *commandMenu) handleKey(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-// searchBoxRows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more commands, each
+// rows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more commands, each
 // in one row unless it is selected, and the number of hidden commands. inlineScreenRows is 0 for the other renderer.
 func (m *commandMenu) rows(l *screenLabels, cols, inlineScreenRows int) []string {
 	const fewest, nameColumns, rightMargin = 5, 28, 2

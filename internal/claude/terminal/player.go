@@ -166,8 +166,7 @@ func (p *turnPlayer) passEventsToScreen(events session.Events) (canContinue bool
 type promptQueue struct {
 	wake          chan struct{} // receives a value when a prompt is added; capacity 1
 	screenMailbox *mailbox      // receives the prompts that a running turn has taken
-	// recordOperation records that prompts enter or leave the queue; see [session.RecordQueueChange]. nil means that
-	// nothing is recorded.
+	// recordOperation records that prompts enter or leave the queue; see [session.RecordQueueChange]. nil means that nothing is recorded.
 	recordOperation func(operation, text string)
 
 	mu                 sync.Mutex

@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// questionForm asks the questions of one AskUserQuestion call, each on its own page. If needed, a last page shows all answers for
-// review.
+// questionForm asks the questions of one AskUserQuestion call, each on its own page. If needed, a last page shows all answers for review.
 type questionForm struct {
 	input             json.RawMessage
 	questions         []formQuestion

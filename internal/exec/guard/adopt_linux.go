@@ -24,10 +24,9 @@ type OrphanReaper struct {
 	once         sync.Once
 }
 
-// StartReaper starts to collect the exit status of adopted processes. It leaves out ownPIDs, because this program waits for them
-// itself. notify subscribes to a signal, as signal.Notify does, and returns a function that ends the subscription; StartReaper
-// uses it to learn when a process exits. If notify is nil, processes are collected only when the reaper stops. The caller must
-// call ReapOnceMoreAndStop.
+// StartReaper starts to collect the exit status of adopted processes. It leaves out ownPIDs, because this program waits for them itself.
+// notify subscribes to a signal, as signal.Notify does, and returns a function that ends the subscription; StartReaper uses it to learn
+// when a process exits. If notify is nil, processes are collected only when the reaper stops. The caller must call ReapOnceMoreAndStop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), ownPIDs []int) *OrphanReaper {
 	r := &OrphanReaper{ownProcesses: ownPIDs, done: make(chan struct{})}
 	if notify == nil {

@@ -250,8 +250,7 @@ func noFixtureCaseForCallFinding(toolName, result string) Finding {
 	}
 }
 
-// misspelledAllowedTool returns a name in --allowedTools that resembles toolName; empty if there is none, or
-// if toolName is allowed.
+// misspelledAllowedTool returns a name in --allowedTools that resembles toolName; empty if there is none, or if toolName is allowed.
 func misspelledAllowedTool(argv []string, toolName string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

@@ -67,8 +67,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 	return result, c.markLossAndConvertError(ctx, err)
 }
 
-// markLossAndConvertError converts a call's error. It also marks a broken connection as lost. If ctx was cancelled, it returns
-// the cause.
+// markLossAndConvertError converts a call's error. It also marks a broken connection as lost. If ctx was cancelled, it returns the cause.
 func (c *Conn) markLossAndConvertError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.IsRemote() {
 		c.MarkConnectionLost()

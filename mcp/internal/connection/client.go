@@ -136,7 +136,7 @@ func (l *client) sendRequestAndAwaitResult(ctx context.Context, req transport.JS
 	l.pendingCancels.Store(id, stop)
 	defer l.pendingCancels.Delete(id)
 	resp, err := l.transport.SendRequest(waiting, req)
-	if o, ok := errors.AsType[requestOutcomeCause](context.Cause(waiting)); ok {
+	if o, ok := errors.AsType[requestOutcomeError](context.Cause(waiting)); ok {
 		resp, err = o.response, o.err
 	}
 	switch {
@@ -154,17 +154,17 @@ func (l *client) sendRequestAndAwaitResult(ctx context.Context, req transport.JS
 	return resp.Result, nil
 }
 
-// requestOutcomeCause carries the outcome of a request if the transport's SendRequest does not return it.
+// requestOutcomeError carries the outcome of a request if the transport's SendRequest does not return it.
 // endPendingRequest cancels the request's context with this error as the cause.
-type requestOutcomeCause struct {
+type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
 }
 
-func (requestOutcomeCause) Error() (fixedText string) { return "the request already has an outcome" }
+func (requestOutcomeError) Error() (fixedText string) { return "the request already has an outcome" }
 
 // endPendingRequest ends a request with an outcome. Only the first outcome of a request counts.
-func (l *client) endPendingRequest(id string, o requestOutcomeCause) {
+func (l *client) endPendingRequest(id string, o requestOutcomeError) {
 	if stop, ok := l.pendingCancels.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}

@@ -96,7 +96,7 @@ func (r *messageReader) messageInNextLine() (message []byte, err error) {
 
 func (b *transportBase) failRequestOfTooLongResponse(tooLongLine *boundedLine) (isResponse bool) {
 	id := tooLongLine.responseID()
-	b.client.endPendingRequest(strings.Trim(string(id), `"`), requestOutcomeCause{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
+	b.client.endPendingRequest(strings.Trim(string(id), `"`), requestOutcomeError{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
 	return json.Valid(id)
 }
 

@@ -67,7 +67,7 @@ func waitingRequest(base *transportBase, id string) context.Context {
 // failures returns the requests that have failed, with their errors.
 func failures(waiting map[string]context.Context) (all string) {
 	for id, ctx := range waiting {
-		if o, ok := errors.AsType[requestOutcomeCause](context.Cause(ctx)); ok {
+		if o, ok := errors.AsType[requestOutcomeError](context.Cause(ctx)); ok {
 			all += id + ": " + o.err.Error() + "\n"
 		}
 	}

@@ -87,7 +87,7 @@ func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) er
 	if !hasMethod(message) {
 		resp := &transport.JSONRPCResponse{}
 		if json.Unmarshal(message, resp) == nil {
-			b.client.endPendingRequest(idText(resp.ID), requestOutcomeCause{response: resp})
+			b.client.endPendingRequest(idText(resp.ID), requestOutcomeError{response: resp})
 		}
 		return nil
 	}
