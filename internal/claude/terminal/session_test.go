@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,8 @@ type user struct {
 	cols, rows int
 	shown      []string // rows
 	console    *Console
+	mu         sync.Mutex // guards painted
+	painted    []string   // rows of the screen after the last write
 	resized    chan<- os.Signal
 	ended      chan error
 	hasEnded   bool
@@ -116,7 +119,16 @@ func (u *user) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (u *user) Write(p []byte) (int, error)    { return len(p), nil }
+// Write is called by the goroutine that paints the screen, after it has stored the rows.
+func (u *user) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.console != nil {
+		u.painted = u.console.painter.lastRows
+	}
+	return len(p), nil
+}
+
 func (u *user) MakeRaw() (func() error, error) { return func() error { return nil }, nil }
 func (u *user) Size() (cols, rows int)         { return u.cols, u.rows }
 func (u *user) Notify(c chan<- os.Signal, _ ...os.Signal) (stop func()) {
@@ -270,10 +282,9 @@ func (u *user) printRows() {
 		u.printEnd(err)
 	default:
 	}
-	if u.console == nil {
-		return
-	}
-	rows := u.console.painter.lastRows
+	u.mu.Lock()
+	rows := u.painted
+	u.mu.Unlock()
 	for i, row := range rows {
 		text := strings.TrimRight(styles.ReplaceAllString(row, ""), " ")
 		if i < len(u.shown) && u.shown[i] == text || i >= len(u.shown) && text == "" {
