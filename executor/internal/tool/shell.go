@@ -162,7 +162,7 @@ func checkSystemSupportsBash(goos string) error {
 	return nil
 }
 
-func bashAndShExecutables() []string { return []string{"/bin/bash", "bash", "sh", "/bin/sh"} }
+func bashAndShExecutables() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
 // newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
