@@ -415,7 +415,7 @@ func TestTaskStop(t *testing.T) {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if _, ok := set.TakeNextNotice(task.ConversationPhaseInTurn); ok {
-		t.Error("the model is told of a task that it stopped itself")
+		t.Error("the model gets a notice about a task that it stopped itself")
 	}
 	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
 		if r := call(t, tools, "TaskStop", input); !r.IsError {
