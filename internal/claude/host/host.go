@@ -109,13 +109,21 @@ func (d combinedControlSession) Serve(ctx context.Context, r control.Request) (c
 	if !ok {
 		return control.Answer{}, unsupportedError(r.Subtype)
 	}
-	return h.run(ctx, d.requestServer, readRequest(r))
+	in := readRequest(r)
+	for key := range strings.FieldsSeq(h.stringKeys) {
+		if err := in.checkString(key); err != nil {
+			return control.Answer{}, err
+		}
+	}
+	return h.run(ctx, d.requestServer, in)
 }
 
-// requestHandler serves one request subtype. A slow handler may block; see [control.RequestServer].
+// requestHandler serves one request subtype. A slow handler may block; see [control.RequestServer]. The keys in stringKeys must
+// be strings; they are checked before run is called.
 type requestHandler struct {
-	run  serveFunc
-	slow bool
+	run        serveFunc
+	slow       bool
+	stringKeys string
 }
 
 // handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes that have no handler.
@@ -126,18 +134,18 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"set_max_thinking_tokens": {run: handleSetThinking},
 		"apply_flag_settings":     {run: handleApplySettings},
 		"update_settings":         {run: writeOutputStyleOrEffortSetting},
-		"side_question":           {run: handleSideQuestion, slow: true},
+		"side_question":           {run: handleSideQuestion, slow: true, stringKeys: "question"},
 		"register_repo_root":      {run: handleAddWorkingDirectory},
 		"claim_session":           {run: refuseSessionClaim},
 		"submit_feedback":         {run: answerFeedbackIsDisabled},
 		"get_hooks_listing":       {run: answerQueryOrReload},
 
-		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride},
+		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride, stringKeys: "serverName"},
 
 		"cancel_async_message":   {run: handleCancelQueuedMessage},
-		"stop_task":              {run: handleStopTask, slow: true},
+		"stop_task":              {run: handleStopTask, slow: true, stringKeys: "task_id"},
 		"end_session":            {run: endSessionAfterQueuedPrompts},
-		"rename_session":         {run: handleRenameSession},
+		"rename_session":         {run: handleRenameSession, stringKeys: "title"},
 		"rewind_files":           {run: handleRewindFiles},
 		"read_file":              {run: handleReadFile},
 		"get_context_usage":      {run: checkThenRun(checkDetailIsSummaryOrFull, answerQueryOrReload)},
@@ -148,9 +156,9 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"reload_skills":          {run: answerQueryOrReload},
 		"reload_plugins":         {run: answerQueryOrReload},
 		"reload_output_styles":   {run: answerQueryOrReload},
-		"get_task_output":        {run: handleTaskOutput},
+		"get_task_output":        {run: handleTaskOutput, stringKeys: "task_id"},
 		"background_tasks":       {run: answerNothingBackgrounded},
-		"generate_session_title": {run: answerNoTitle},
+		"generate_session_title": {run: answerNoTitle, stringKeys: "description"},
 		"set_has_subscribers":    {run: validateSetHasSubscribers},
 		"get_binary_version":     {run: handleBinaryVersion},
 		"get_session_cost":       {run: answerQueryOrReload},
@@ -160,11 +168,11 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"message_rated":          {run: validateMessageRating},
 		"mcp_status":             {run: handleMCPStatus},
 		"mcp_message":            {run: handleMCPMessageFromHostServer},
-		"mcp_reconnect":          {run: handleMCPReconnect, slow: true},
-		"mcp_toggle":             {run: handleMCPToggle, slow: true},
+		"mcp_reconnect":          {run: handleMCPReconnect, slow: true, stringKeys: "serverName"},
+		"mcp_toggle":             {run: handleMCPToggle, slow: true, stringKeys: "serverName"},
 		"mcp_set_servers":        {run: handleMCPSetServers, slow: true},
-		"mcp_call":               {run: handleMCPCall, slow: true},
-		"mcp_read_resource":      {run: handleMCPReadResource, slow: true},
+		"mcp_call":               {run: handleMCPCall, slow: true, stringKeys: "tool"},
+		"mcp_read_resource":      {run: handleMCPReadResource, slow: true, stringKeys: "serverName uri"},
 		"mcp_authenticate":       {run: handleMCPAuthenticate, slow: true},
 		"mcp_clear_auth":         {run: handleMCPClearAuthAndReconnect, slow: true},
 		"mcp_oauth_callback_url": {run: handleMCPCallbackURL, slow: true},
@@ -258,11 +266,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 
 // handleStopTask stops a task. The answer does not depend on whether the task exists.
 func handleStopTask(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	id, err := in.requiredStringKey("task_id")
-	if err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, id)}, nil
+	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, stringOrEmpty(in.keys["task_id"]))}, nil
 }
 
 // answerNothingBackgrounded handles a request to move work of the running turn to the background. It moves no work, because
@@ -271,19 +275,12 @@ func answerNothingBackgrounded(_ context.Context, _ *requestServer, in controlRe
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
-	if _, err := in.requiredStringKey("tool_use_id"); err != nil {
-		return control.Answer{}, err
-	}
-	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
+	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, in.checkString("tool_use_id")
 }
 
 func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	question, err := in.requiredStringKey("question")
-	if err != nil {
-		return control.Answer{}, err
-	}
 	r.conn.WriteEvent(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"}}})
-	said, err := r.tasks.SideQuestion(ctx, question)
+	said, err := r.tasks.SideQuestion(ctx, stringOrEmpty(in.keys["question"]))
 	return control.Answer{Payload: said}, err
 }
 
@@ -291,10 +288,7 @@ func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest
 const maxTaskOutputTailBytesInAnswer = 8 << 10
 
 func handleTaskOutput(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	id, err := in.requiredStringKey("task_id")
-	if err != nil {
-		return control.Answer{}, err
-	}
+	id := stringOrEmpty(in.keys["task_id"])
 	output, known := r.tasks.ShellTaskOutput(id)
 	switch {
 	case known:

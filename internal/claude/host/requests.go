@@ -137,12 +137,11 @@ func readRequest(r control.Request) controlRequest {
 	return controlRequest{r, plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
-func (r controlRequest) requiredStringKey(key string) (string, error) {
-	value, ok := plainjson.StringValue(r.keys[key])
-	if !ok {
-		return "", r.typeError(key, "a string")
+func (r controlRequest) checkString(key string) error {
+	if _, ok := plainjson.StringValue(r.keys[key]); !ok {
+		return r.typeError(key, "a string")
 	}
-	return value, nil
+	return nil
 }
 
 func (r controlRequest) requiredBoolKey(key string) (bool, error) {
@@ -185,8 +184,8 @@ func endSessionAfterQueuedPrompts(_ context.Context, r *requestServer, _ control
 
 // answerNoTitle responds that the model proposes no title.
 func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
-	_, err := in.requiredStringKey("description")
-	if err == nil && plainjson.IsSet(in.keys["persist"]) {
+	var err error
+	if plainjson.IsSet(in.keys["persist"]) {
 		_, err = in.requiredBoolKey("persist")
 	}
 	return control.Answer{Payload: map[string]*string{"title": nil}}, err
@@ -214,12 +213,8 @@ func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (
 }
 
 func handleRenameSession(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	title, err := in.requiredStringKey("title")
-	if err != nil {
-		return control.Answer{}, err
-	}
-	runes := []rune(strings.Join(strings.Fields(title), " "))
-	title = string(runes[:min(len(runes), 200)])
+	runes := []rune(strings.Join(strings.Fields(stringOrEmpty(in.keys["title"])), " "))
+	title := string(runes[:min(len(runes), 200)])
 	source, session := in.keys["source"], in.keys["session_id"]
 	switch {
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:

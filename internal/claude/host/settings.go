@@ -411,11 +411,7 @@ func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (
 
 // validateMCPPermissionModeOverride validates a permission mode for one server. The mode is not stored and has no effect.
 func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	name, err := in.requiredStringKey("serverName")
-	if err != nil {
-		return control.Answer{}, err
-	}
-	raw := in.keys["mode"]
+	name, raw := stringOrEmpty(in.keys["serverName"]), in.keys["mode"]
 	mode, _ := plainjson.StringValue(raw)
 	switch string(raw) {
 	case "null", `"default"`, `"auto"`:
