@@ -2,12 +2,18 @@ package pickle
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"math/big"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 var (
@@ -38,18 +44,23 @@ type reader struct {
 // Read parses a pickle of protocol 4, which the older clients write. It imports nothing and calls nothing.
 func Read(data []byte) (any, error) {
 	m := &reader{data: data, memo: map[uint64]any{}}
+	operations := m.valueOperations()
+	maps.Copy(operations, m.containerOperations())
+	maps.Copy(operations, m.memoAndObjectOperations())
 	for {
-		op := m.readUint(1)
-		switch {
+		op := byte(m.readUint(1))
+		switch execute := operations[op]; {
 		case m.err != nil:
 			return nil, m.err
 		case op == '.':
 			return m.pop(), m.err
-		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemoOrPop(op) && !m.executeObjectOpcode(op):
+		case execute == nil:
 			m.fail(errors.New("unknown opcode"))
+		default:
+			execute()
 		}
 		if m.err != nil {
-			return nil, fmt.Errorf("opcode %q at byte %d: %w", byte(op), m.pos-1, m.err)
+			return nil, fmt.Errorf("opcode %q at byte %d: %w", op, m.pos-1, m.err)
 		}
 	}
 }
@@ -60,84 +71,47 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// executeScalar executes an opcode that pushes None, a boolean or a number, or that begins or frames a pickle. It
-// returns false for other opcodes. The other methods named execute… do the same for other groups of opcodes.
-func (m *reader) executeScalar(op uint64) bool {
-	switch op {
-	case 0x80:
-		m.readBytes(1)
-	case 0x95:
-		m.readBytes(8)
-	case 'N':
-		m.push(nil)
-	case 0x88, 0x89:
-		m.push(op == 0x88)
-	case 'K':
-		m.push(big.NewInt(int64(m.readUint(1))))
-	case 'M':
-		m.push(big.NewInt(int64(m.readUint(2))))
-	case 'J':
-		m.push(big.NewInt(int64(int32(uint32(m.readUint(4))))))
-	case 0x8a:
-		m.push(m.decodeInteger(m.readLengthPrefixed(1)))
-	case 0x8b:
-		m.push(m.decodeInteger(m.readLengthPrefixed(4)))
-	case 'G':
-		m.push(math.Float64frombits(bits.ReverseBytes64(m.readUint(8))))
-	default:
-		return false
+// valueOperations returns the effects of the opcodes that push None, a boolean, a number or a text, or that begin or frame a pickle.
+func (m *reader) valueOperations() map[byte]func() {
+	return map[byte]func(){
+		0x80: func() { m.readBytes(1) }, // number of the protocol
+		0x95: func() { m.readBytes(8) }, // size of the frame
+		'N':  func() { m.push(nil) },
+		0x88: func() { m.push(true) },
+		0x89: func() { m.push(false) },
+		'K':  func() { m.push(big.NewInt(int64(m.readUint(1)))) },
+		'M':  func() { m.push(big.NewInt(int64(m.readUint(2)))) },
+		'J':  func() { m.push(big.NewInt(int64(int32(uint32(m.readUint(4)))))) },
+		0x8a: func() { m.push(m.decodeInteger(m.readLengthPrefixed(1))) },
+		0x8b: func() { m.push(m.decodeInteger(m.readLengthPrefixed(4))) },
+		'G':  func() { m.push(math.Float64frombits(bits.ReverseBytes64(m.readUint(8)))) },
+		0x8c: func() { m.push(string(m.readLengthPrefixed(1))) },
+		'X':  func() { m.push(string(m.readLengthPrefixed(4))) },
+		0x8d: func() { m.push(string(m.readLengthPrefixed(8))) },
+		'C':  func() { m.push(m.readLengthPrefixed(1)) },
+		'B':  func() { m.push(m.readLengthPrefixed(4)) },
+		0x8e: func() { m.push(m.readLengthPrefixed(8)) },
 	}
-	return true
 }
 
-func (m *reader) executeText(op uint64) bool {
-	switch op {
-	case 0x8c:
-		m.push(string(m.readLengthPrefixed(1)))
-	case 'X':
-		m.push(string(m.readLengthPrefixed(4)))
-	case 0x8d:
-		m.push(string(m.readLengthPrefixed(8)))
-	case 'C':
-		m.push(m.readLengthPrefixed(1))
-	case 'B':
-		m.push(m.readLengthPrefixed(4))
-	case 0x8e:
-		m.push(m.readLengthPrefixed(8))
-	default:
-		return false
+func (m *reader) containerOperations() map[byte]func() {
+	return map[byte]func(){
+		'(':  func() { m.push(mark{}) },
+		']':  func() { m.push(&List{}) },
+		')':  func() { m.push(&Tuple{}) },
+		'}':  func() { m.push(&Dict{}) },
+		0x8f: func() { m.push(&Set{}) },
+		0x85: func() { m.push(&Tuple{Items: m.popN(1)}) },
+		0x86: func() { m.push(&Tuple{Items: m.popN(2)}) },
+		0x87: func() { m.push(&Tuple{Items: m.popN(3)}) },
+		't':  func() { m.push(&Tuple{Items: m.popMark()}) },
+		0x91: func() { m.push(&Set{Items: m.popMark(), Frozen: true}) },
+		'a':  func() { m.appendToContainerAtStackTop(m.popN(1)) },
+		's':  func() { m.appendToContainerAtStackTop(m.popN(2)) },
+		'e':  func() { m.appendToContainerAtStackTop(m.popMark()) },
+		'u':  func() { m.appendToContainerAtStackTop(m.popMark()) },
+		0x90: func() { m.appendToContainerAtStackTop(m.popMark()) },
 	}
-	return true
-}
-
-func (m *reader) executeContainer(op uint64) bool {
-	switch op {
-	case '(':
-		m.push(mark{})
-	case ']':
-		m.push(&List{})
-	case ')':
-		m.push(&Tuple{})
-	case '}':
-		m.push(&Dict{})
-	case 0x8f:
-		m.push(&Set{})
-	case 0x85, 0x86, 0x87:
-		m.push(&Tuple{Items: m.popN(int(op) - 0x84)})
-	case 't':
-		m.push(&Tuple{Items: m.popMark()})
-	case 0x91:
-		m.push(&Set{Items: m.popMark(), Frozen: true})
-	case 'a':
-		m.appendToContainerAtStackTop(m.popN(1))
-	case 's':
-		m.appendToContainerAtStackTop(m.popN(2))
-	case 'e', 'u', 0x90:
-		m.appendToContainerAtStackTop(m.popMark())
-	default:
-		return false
-	}
-	return true
 }
 
 func (m *reader) appendToContainerAtStackTop(items []any) {
@@ -164,25 +138,27 @@ func (m *reader) appendToContainerAtStackTop(items []any) {
 	}
 }
 
-func (m *reader) executeMemoOrPop(op uint64) bool {
-	switch op {
-	case '0':
-		m.pop()
-	case '1':
-		m.popMark()
-	case 0x94:
-		if len(m.memo) > maxValues {
-			m.fail(errTooManyValues)
-		}
-		m.memo[uint64(len(m.memo))] = m.top()
-	case 'h':
-		m.pushMemo(m.readUint(1))
-	case 'j':
-		m.pushMemo(m.readUint(4))
-	default:
-		return false
+func (m *reader) memoAndObjectOperations() map[byte]func() {
+	return map[byte]func(){
+		'0':  func() { m.pop() },
+		'1':  func() { m.popMark() },
+		0x94: func() { m.storeTopInMemo() },
+		'h':  func() { m.pushMemo(m.readUint(1)) },
+		'j':  func() { m.pushMemo(m.readUint(4)) },
+		'c':  func() { m.push(&Global{Module: m.readLine(), Name: m.readLine()}) },
+		0x93: func() { m.pushGlobalNamedOnStack() },
+		'R':  func() { m.pushResultOfCall() },
+		0x81: func() { m.pushResultOfCall() },
+		0x92: func() { v := m.popN(3); m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}}) },
+		'b':  func() { m.setObjectState() },
 	}
-	return true
+}
+
+func (m *reader) storeTopInMemo() {
+	if len(m.memo) > maxValues {
+		m.fail(errTooManyValues)
+	}
+	m.memo[uint64(len(m.memo))] = m.top()
 }
 
 func (m *reader) pushMemo(n uint64) {
@@ -193,35 +169,27 @@ func (m *reader) pushMemo(n uint64) {
 	m.push(v)
 }
 
-func (m *reader) executeObjectOpcode(op uint64) (isObjectOpcode bool) {
-	switch op {
-	case 'c':
-		module := m.readLine()
-		m.push(&Global{Module: module, Name: m.readLine()})
-	case 0x93:
-		v := m.popN(2)
-		module, _ := v[0].(string)
-		name, _ := v[1].(string)
-		m.push(&Global{Module: module, Name: name})
-	case 'R', 0x81:
-		v := m.popN(2)
-		if name, ok := stringArgumentOfDillCall(v[0], v[1], "_load_type"); ok { // dill writes a built-in type as a call that looks up the type
-			m.push(&Global{Module: "builtins", Name: name})
-		} else {
-			m.push(&Object{Callee: v[0], Args: v[1]})
-		}
-	case 0x92:
-		v := m.popN(3)
-		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
-	case 'b':
-		state := m.pop()
-		if o, ok := m.top().(*Object); ok {
-			o.State = state
-		}
-	default:
-		return false
+func (m *reader) pushGlobalNamedOnStack() {
+	v := m.popN(2)
+	module, _ := v[0].(string)
+	name, _ := v[1].(string)
+	m.push(&Global{Module: module, Name: name})
+}
+
+func (m *reader) pushResultOfCall() {
+	v := m.popN(2)
+	if name, ok := stringArgumentOfDillCall(v[0], v[1], "_load_type"); ok { // dill writes a built-in type as a call that looks up the type
+		m.push(&Global{Module: "builtins", Name: name})
+	} else {
+		m.push(&Object{Callee: v[0], Args: v[1]})
 	}
-	return true
+}
+
+func (m *reader) setObjectState() {
+	state := m.pop()
+	if o, ok := m.top().(*Object); ok {
+		o.State = state
+	}
 }
 
 func (m *reader) push(v any) {
@@ -315,4 +283,124 @@ func (m *reader) decodeInteger(raw []byte) *big.Int {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(raw))))
 	}
 	return n
+}
+
+const maxNestingDepth = 1000
+
+// FromJSON encodes one JSON value as a pickle. Objects become dicts with the same order of keys. Whole numbers become
+// ints of any size, and other numbers become floats.
+func FromJSON(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	out, err := appendPickledNextValue([]byte("\x80\x04"), dec, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("reading JSON: unexpected text after the first value")
+	}
+	return append(out, '.'), nil
+}
+
+func appendPickledNextValue(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	if depth > maxNestingDepth {
+		return nil, errors.New("objects and arrays in the JSON are nested too deeply")
+	}
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		return appendPickledJSONContainer(dst, dec, t, depth)
+	case json.Number:
+		return appendPickledNumber(dst, t.String())
+	case string:
+		return appendPickledString(dst, t), nil
+	case bool:
+		if t {
+			return append(dst, 0x88), nil
+		}
+		return append(dst, 0x89), nil
+	default:
+		return append(dst, 'N'), nil
+	}
+}
+
+func appendPickledJSONContainer(dst []byte, dec *json.Decoder, openingBracket json.Delim, depth int) ([]byte, error) {
+	empty, add := byte(']'), byte('e')
+	if openingBracket == '{' {
+		empty, add = '}', 'u'
+	}
+	dst = append(dst, empty)
+	if dec.More() {
+		dst = append(dst, '(')
+		for dec.More() {
+			var err error
+			if openingBracket == '{' {
+				key, err := dec.Token()
+				if err != nil {
+					return nil, err
+				}
+				text, _ := key.(string)
+				dst = appendPickledString(dst, text)
+			}
+			if dst, err = appendPickledNextValue(dst, dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		dst = append(dst, add)
+	}
+	_, err := dec.Token() // the closing bracket
+	return dst, err
+}
+
+func appendPickledString(dst []byte, s string) []byte {
+	if len(s) < 256 {
+		return append(append(dst, 0x8c, byte(len(s))), s...)
+	}
+	if uint64(len(s)) <= math.MaxUint32 {
+		return append(binary.LittleEndian.AppendUint32(append(dst, 'X'), uint32(len(s))), s...)
+	}
+	return append(binary.LittleEndian.AppendUint64(append(dst, 0x8d), uint64(len(s))), s...)
+}
+
+func appendPickledNumber(dst []byte, jsonNumber string) ([]byte, error) {
+	if strings.ContainsAny(jsonNumber, ".eE") {
+		f, err := strconv.ParseFloat(jsonNumber, 64)
+		if err != nil {
+			return nil, fmt.Errorf("number %.40s: %w", jsonNumber, err)
+		}
+		return binary.BigEndian.AppendUint64(append(dst, 'G'), math.Float64bits(f)), nil
+	}
+	n, ok := new(big.Int).SetString(jsonNumber, 10)
+	if !ok {
+		return nil, fmt.Errorf("invalid number %.40s", jsonNumber)
+	}
+	if n.IsInt64() {
+		switch v := n.Int64(); {
+		case v >= 0 && v < 1<<8:
+			return append(dst, 'K', byte(v)), nil
+		case v >= 0 && v < 1<<16:
+			return binary.LittleEndian.AppendUint16(append(dst, 'M'), uint16(v)), nil
+		case v >= math.MinInt32 && v <= math.MaxInt32:
+			return binary.LittleEndian.AppendUint32(append(dst, 'J'), uint32(int32(v))), nil
+		}
+	}
+	raw := twosComplement(n)
+	if len(raw) < 256 {
+		return append(append(dst, 0x8a, byte(len(raw))), raw...), nil
+	}
+	return append(binary.LittleEndian.AppendUint32(append(dst, 0x8b), uint32(len(raw))), raw...), nil
+}
+
+// twosComplement returns n in the smallest number of little-endian bytes that keep its sign.
+func twosComplement(n *big.Int) []byte {
+	size := n.BitLen()/8 + 1
+	if n.Sign() < 0 {
+		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
+	}
+	raw := n.FillBytes(make([]byte, size))
+	slices.Reverse(raw)
+	return raw
 }
