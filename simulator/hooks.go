@@ -77,10 +77,9 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 		}
 		p.prompts.addedContext = append(p.prompts.addedContext, in.Text)
 		p.sim.history.instructionTexts = append(p.sim.history.instructionTexts, in.Text)
-		if in.Attachment == nil {
-			continue
+		if in.Attachment != nil {
+			p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}, FollowsAllResults: true})
 		}
-		p.out.emitAsIs(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}, FollowsAllResults: true})
 	}
 	return nil
 }

@@ -36,10 +36,9 @@ func AgentResultHasOnlyReport(builtInAgentType string) bool {
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
 	for _, name := range p.namesAvailableInVersion(tableOfFirstVersions("plugins")) {
-		if !p.env.hasToolOrPlugin(name) {
-			continue
+		if p.env.hasToolOrPlugin(name) {
+			list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
 		}
-		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
 	}
 	return list
 }

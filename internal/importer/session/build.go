@@ -276,10 +276,9 @@ func (b *sessionBuilder) mergeRecording(other *sessionBuilder) {
 	}
 	for id, c := range rich.calls {
 		from := poor.calls[id]
-		if from == nil {
-			continue
+		if from != nil {
+			c.addMissingPartsFrom(from)
 		}
-		c.addMissingPartsFrom(from)
 	}
 	for i, p := range rich.Prompts {
 		if p.TextMissing && i < len(poor.Prompts) {

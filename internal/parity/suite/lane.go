@@ -295,10 +295,9 @@ func promptAndResultsOf(e journal.Entry) (all []promptOrToolResult) {
 		all = append(all, promptOrToolResult{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
-			if c.EndedTurn {
-				continue
+			if !c.EndedTurn {
+				all = append(all, promptOrToolResult{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 			}
-			all = append(all, promptOrToolResult{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
 			all = append(all, promptOrToolResult{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})

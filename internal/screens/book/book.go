@@ -76,10 +76,9 @@ func List(root string) ([]Book, error) {
 	for _, dir := range dirs {
 		k := BookID{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
 		k.Renderer, k.Tmux = strings.CutSuffix(filepath.Base(filepath.Dir(dir)), tmuxBookDirSuffix)
-		if n, err := fmt.Sscanf(filepath.Base(dir), "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
-			continue
+		if n, err := fmt.Sscanf(filepath.Base(dir), "%dx%d", &k.Cols, &k.Rows); n == 2 && err == nil {
+			books = append(books, Book{BookID: k, Dir: dir})
 		}
-		books = append(books, Book{BookID: k, Dir: dir})
 	}
 	slices.SortStableFunc(books, func(a, b Book) int { return CompareVersions(a.Version, b.Version) })
 	return books, nil
