@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // The result of a command that only reads does not list files that another program changes in the meantime.
@@ -39,7 +40,7 @@ func TestBashReadOnlyCommandListsNoChanges(t *testing.T) {
 			}
 			written <- err
 		}()
-		r := call(t, tools, "Bash", toolInput{"command": test.command})
+		r := call(t, tools, "Bash", tooltest.Input{"command": test.command})
 		raw, err := protocol.Marshal(r.Output)
 		if err = errors.Join(err, <-written); err != nil || strings.Contains(string(raw), "side.txt") != test.lists {
 			t.Errorf("%s: %s (%v)", test.command, raw, err)

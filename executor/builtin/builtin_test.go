@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -18,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,26 +46,6 @@ type fakePaths struct{ plan, tasks string }
 func (p fakePaths) PlanFile() string    { return p.plan }
 func (p fakePaths) TaskListDir() string { return p.tasks }
 
-// fakeClock never moves.
-type fakeClock struct {
-	now time.Time
-	id  string
-}
-
-func (c fakeClock) Now() time.Time { return c.now }
-func (c fakeClock) NewID() string  { return c.id }
-
-// fakeAccess allows reading below one directory.
-type fakeAccess struct {
-	readable string
-	hidden   func(string) bool
-}
-
-func (a fakeAccess) IsChangeableUnread(path string, _ *protocol.AgentRef) bool {
-	return strings.HasPrefix(path, a.readable)
-}
-func (a fakeAccess) IsHidden(path string) bool { return a.hidden != nil && a.hidden(path) }
-
 // fakeModes holds a permission mode. If err is set, the mode cannot be changed.
 type fakeModes struct {
 	mode protocol.PermissionMode
@@ -83,79 +63,14 @@ func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
 	return m.err
 }
 
-// structuredOutput returns the structured result that hosts receive.
-func structuredOutput[T any](t *testing.T, r executor.Result) (out T) {
-	t.Helper()
-	raw, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func writeFile(t *testing.T, dir, name, content string) string {
-	t.Helper()
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func fileText(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 // call runs a tool; input is JSON or a value to marshal.
 func call(t *testing.T, tools *Tools, name string, input any) executor.Result {
 	t.Helper()
-	raw, ok := input.(string)
-	if !ok {
-		data, err := protocol.Marshal(input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw = string(data)
-	}
-	r, err := tools.Execute(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(raw)})
+	r, err := tools.Execute(t.Context(), tooltest.Use(t, name, input))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return r
-}
-
-type toolInput map[string]any
-
-func wantText(t *testing.T, r executor.Result, isError bool, want string) {
-	t.Helper()
-	if diff := cmp.Diff(want, r.Content.Plain()); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
-	if r.IsError != isError {
-		t.Errorf("IsError = %v, want %v", r.IsError, isError)
-	}
-}
-
-func wantOutput(t *testing.T, r executor.Result, want string) {
-	t.Helper()
-	got, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("tool_use_result (-want +got):\n%s", diff)
-	}
 }
 
 func TestNewNeedsAbsoluteDirectory(t *testing.T) {
@@ -169,15 +84,15 @@ func TestNewNeedsAbsoluteDirectory(t *testing.T) {
 // The rules of a session hold for the tools that change files and for those that search.
 func TestAccess(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	path := writeFile(t, outside, "a.txt", "one\n")
-	writeFile(t, dir, "open.txt", "")
-	writeFile(t, dir, "secret.txt", "")
-	tools := newTools(t, Options{CWD: dir, Access: fakeAccess{readable: dir, hidden: func(path string) bool { return filepath.Base(path) == "secret.txt" }}})
+	path := tooltest.WriteFile(t, outside, "a.txt", "one\n")
+	tooltest.WriteFile(t, dir, "open.txt", "")
+	tooltest.WriteFile(t, dir, "secret.txt", "")
+	tools := newTools(t, Options{CWD: dir, Access: tooltest.Access{Readable: dir, Hidden: func(path string) bool { return filepath.Base(path) == "secret.txt" }}})
 	use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"` + path + `","content":"two\n"}`)}
 	if r := tools.Precheck(t.Context(), use); r == nil || !strings.Contains(r.Content.Plain(), "File has not been read yet.") {
 		t.Errorf("a file that was not read: %+v", r)
 	}
-	wantText(t, call(t, tools, "Glob", toolInput{"pattern": "*.txt"}), false, "open.txt")
+	tooltest.WantText(t, call(t, tools, "Glob", tooltest.Input{"pattern": "*.txt"}).ToolResult, "open.txt")
 }
 
 func TestUnknownTool(t *testing.T) {
@@ -198,7 +113,7 @@ func TestUnknownTool(t *testing.T) {
 func TestDisabledTool(t *testing.T) {
 	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
 	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
-	if diff := cmp.Diff(want, call(t, tools, "Bash", toolInput{"command": "true"}).ToolResult); diff != "" {
+	if diff := cmp.Diff(want, call(t, tools, "Bash", tooltest.Input{"command": "true"}).ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
@@ -281,7 +196,7 @@ func TestToolList(t *testing.T) {
 func TestInvalidCall(t *testing.T) {
 	tools := newTools(t, Options{})
 	const want = "<tool_use_error>InputValidationError: Read failed due to the following issue:\nThe required parameter `file_path` is missing</tool_use_error>"
-	wantText(t, call(t, tools, "Read", `{}`), true, want)
+	tooltest.WantError(t, call(t, tools, "Read", `{}`).ToolResult, want)
 	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{}`)}); r == nil || r.Content.Plain() != want {
 		t.Errorf("Precheck: %+v", r)
 	}
@@ -301,12 +216,12 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, name := range []string{"Agent", "Task", "Workflow", "WebSearch"} {
-		input := toolInput{"anything": 1}
+		input := tooltest.Input{"anything": 1}
 		switch name {
 		case "Agent", "Task":
-			input = toolInput{"description": "d", "prompt": "p"}
+			input = tooltest.Input{"description": "d", "prompt": "p"}
 		case "WebSearch":
-			input = toolInput{"query": "qq"}
+			input = tooltest.Input{"query": "qq"}
 		}
 		r := call(t, tools, name, input)
 		if !r.IsError || !strings.HasPrefix(r.Content.Text, name+" ") || !strings.Contains(r.Content.Text, "tool_execution.tools."+name) {
@@ -317,7 +232,7 @@ func TestNotSimulated(t *testing.T) {
 
 // WebFetch answers as the real CLI does without a network.
 func TestWebFetchWithoutNetwork(t *testing.T) {
-	r := call(t, newTools(t, Options{}), "WebFetch", toolInput{"url": "http://x.y/z", "prompt": "p"})
+	r := call(t, newTools(t, Options{}), "WebFetch", tooltest.Input{"url": "http://x.y/z", "prompt": "p"})
 	if want := "Unable to verify if domain x.y is safe to fetch. "; !r.IsError || !strings.HasPrefix(r.Content.Text, want) {
 		t.Errorf("%q, want %q", r.Content.Text, want)
 	}
@@ -364,14 +279,14 @@ func TestReadOnlyList(t *testing.T) {
 
 func TestShape(t *testing.T) {
 	r := ShapeResult(protocol.ToolUse{Name: "Bash"}, "out")
-	wantOutput(t, executor.ResultOf(r), `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
+	tooltest.WantOutput(t, executor.ResultOf(r).ToolResult, `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
 	if !r.ShowsIsErrorFalse {
 		t.Error("a canned Bash success lacks is_error:false")
 	}
 	r = ShapeResult(protocol.ToolUse{Name: "WebFetch", Input: json.RawMessage(`{"url":"http://x","prompt":"p"}`)}, "page")
-	wantOutput(t, executor.ResultOf(r), `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
+	tooltest.WantOutput(t, executor.ResultOf(r).ToolResult, `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
 	r = ShapeResult(protocol.ToolUse{Name: "WebSearch", Input: json.RawMessage(`{"query":"q"}`)}, "hit")
-	wantOutput(t, executor.ResultOf(r), `{"query":"q","results":["hit"],"durationSeconds":0}`)
+	tooltest.WantOutput(t, executor.ResultOf(r).ToolResult, `{"query":"q","results":["hit"],"durationSeconds":0}`)
 	if r := ShapeResult(protocol.ToolUse{Name: "Read"}, "x"); r.Output != nil || r.ShowsIsErrorFalse {
 		t.Errorf("Read: %+v, want the text alone", r)
 	}
@@ -395,7 +310,7 @@ func TestCancelledCall(t *testing.T) {
 // Calls can run concurrently; run with -race.
 func TestParallelCalls(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, dir, "a.txt", "x\n")
+	tooltest.WriteFile(t, dir, "a.txt", "x\n")
 	tools := newTools(t, Options{CWD: dir})
 	calls := map[string]string{
 		"Read": `{"file_path":"a.txt"}`, "Bash": `{"command":"cd . && cat a.txt"}`, "Grep": `{"pattern":"x"}`, "Glob": `{"pattern":"*"}`,
@@ -436,8 +351,8 @@ func FuzzExecute(f *testing.F) {
 			return
 		}
 		dir := t.TempDir()
-		writeFile(t, dir, "a.txt", "x\ny\nx\n")
-		writeFile(t, dir, "n.ipynb", `{"cells":[{"cell_type":"code","source":["a"],"outputs":[{}]}],"nbformat":4,"nbformat_minor":5}`)
+		tooltest.WriteFile(t, dir, "a.txt", "x\ny\nx\n")
+		tooltest.WriteFile(t, dir, "n.ipynb", `{"cells":[{"cell_type":"code","source":["a"],"outputs":[{}]}],"nbformat":4,"nbformat_minor":5}`)
 		tools := newTools(t, Options{CWD: dir})
 		use := protocol.ToolUse{Name: name, Input: json.RawMessage(input)}
 		r, err := tools.Execute(t.Context(), use)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // capturedCall is one call of a captured run of the real CLI, with its result.
@@ -115,8 +116,8 @@ func TestGoldens(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			writeFile(t, dir, "a.txt", "line one\nline two\nline three\n")
-			writeFile(t, dir, "sub/b.js", "console.log(\"needle\")\n")
+			tooltest.WriteFile(t, dir, "a.txt", "line one\nline two\nline three\n")
+			tooltest.WriteFile(t, dir, "sub/b.js", "console.log(\"needle\")\n")
 			tools := newTools(t, Options{CWD: dir, Environ: os.Environ()})
 			for i, call := range readCapture(t, tt.name) {
 				path := ""

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 func TestTodoWrite(t *testing.T) {
@@ -14,11 +15,11 @@ func TestTodoWrite(t *testing.T) {
 		"Please proceed with the current tasks if applicable"
 	tools := newTools(t, Options{})
 	r := call(t, tools, "TodoWrite", `{"todos":[{"content":"a","status":"pending","activeForm":"doing a"}]}`)
-	wantText(t, r, false, done)
-	wantOutput(t, r, `{"oldTodos":[],"newTodos":[{"content":"a","status":"pending","activeForm":"doing a"}]}`)
+	tooltest.WantText(t, r.ToolResult, done)
+	tooltest.WantOutput(t, r.ToolResult, `{"oldTodos":[],"newTodos":[{"content":"a","status":"pending","activeForm":"doing a"}]}`)
 	r = call(t, tools, "TodoWrite", `{"todos":[{"content":"a","status":"completed","activeForm":"doing a"}]}`)
-	wantOutput(t, r, `{"oldTodos":[{"content":"a","status":"pending","activeForm":"doing a"}],"newTodos":[{"content":"a","status":"completed","activeForm":"doing a"}]}`)
-	wantOutput(t, call(t, tools, "TodoWrite", `{"todos":[]}`), `{"oldTodos":[],"newTodos":[]}`)
+	tooltest.WantOutput(t, r.ToolResult, `{"oldTodos":[{"content":"a","status":"pending","activeForm":"doing a"}],"newTodos":[{"content":"a","status":"completed","activeForm":"doing a"}]}`)
+	tooltest.WantOutput(t, call(t, tools, "TodoWrite", `{"todos":[]}`).ToolResult, `{"oldTodos":[],"newTodos":[]}`)
 }
 
 // Texts observed with 2.1.329, including tasks that depend on themselves and on unknown tasks.
@@ -62,8 +63,8 @@ func TestTasks(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, s := range steps {
 		r := call(t, tools, s.tool, s.input)
-		wantText(t, r, false, s.text)
-		wantOutput(t, r, s.output)
+		tooltest.WantText(t, r.ToolResult, s.text)
+		tooltest.WantOutput(t, r.ToolResult, s.output)
 	}
 }
 
@@ -117,8 +118,8 @@ func TestAskUserQuestion(t *testing.T) {
 			if tt.text != "" {
 				want = fmt.Sprintf(tt.format, tt.text)
 			}
-			wantText(t, r, false, want)
-			wantOutput(t, r, `{"questions":`+questions+`,"answers":`+tt.output+`}`)
+			tooltest.WantText(t, r.ToolResult, want)
+			tooltest.WantOutput(t, r.ToolResult, `{"questions":`+questions+`,"answers":`+tt.output+`}`)
 		})
 	}
 }
@@ -137,13 +138,13 @@ func TestPlanMode(t *testing.T) {
 		t.Errorf("outside of plan mode: %+v", r)
 	}
 	r := call(t, tools, "EnterPlanMode", `{}`)
-	wantOutput(t, r, `{"message":"`+r.Content.Text+`"}`)
+	tooltest.WantOutput(t, r.ToolResult, `{"message":"`+r.Content.Text+`"}`)
 	if r := tools.Precheck(t.Context(), leave(`{}`)); r != nil {
 		t.Errorf("in plan mode: %+v", r)
 	}
 	r = call(t, tools, "ExitPlanMode", `{}`)
-	wantText(t, r, false, "User has approved exiting plan mode. You can now proceed.")
-	wantOutput(t, r, `{"plan":null,"isAgent":false,"filePath":"`+file+`"}`)
+	tooltest.WantText(t, r.ToolResult, "User has approved exiting plan mode. You can now proceed.")
+	tooltest.WantOutput(t, r.ToolResult, `{"plan":null,"isAgent":false,"filePath":"`+file+`"}`)
 	// A plan that the model writes in its call is neither shown nor used. A plan that a host has
 	// put there is both.
 	own := leave(`{"other":1,"plan":"do it"}`)
@@ -157,8 +158,8 @@ func TestPlanMode(t *testing.T) {
 	const approved = "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\n" +
 		"Your plan has been saved to: %s\nYou can refer back to it if needed during implementation.\n\n## Approved Plan%s:\ndo it"
 	r = call(t, tools, "ExitPlanMode", `{"plan":"do it"}`)
-	wantText(t, r, false, fmt.Sprintf(approved, file, " (edited by user)"))
-	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`","planWasEdited":true}`)
+	tooltest.WantText(t, r.ToolResult, fmt.Sprintf(approved, file, " (edited by user)"))
+	tooltest.WantOutput(t, r.ToolResult, `{"plan":"do it","isAgent":false,"filePath":"`+file+`","planWasEdited":true}`)
 	// Now the file exists: the call shows its plan.
 	whole := leave(`{"plan":"mine"}`)
 	whole.Input = tools.PrepareInput(whole)
@@ -166,8 +167,8 @@ func TestPlanMode(t *testing.T) {
 		t.Errorf("shown as %s, seen as %s, want %s", whole.Input, tools.ObservedInput(whole), want)
 	}
 	r = call(t, tools, "ExitPlanMode", string(whole.Input))
-	wantText(t, r, false, fmt.Sprintf(approved, file, ""))
-	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`"}`)
+	tooltest.WantText(t, r.ToolResult, fmt.Sprintf(approved, file, ""))
+	tooltest.WantOutput(t, r.ToolResult, `{"plan":"do it","isAgent":false,"filePath":"`+file+`"}`)
 }
 
 // A repository that the session creates has no known state. The result of the next command reports
@@ -176,7 +177,7 @@ func TestBashInNewRepository(t *testing.T) {
 	dir := t.TempDir()
 	tools := newTools(t, Options{CWD: dir, Modes: &fakeModes{mode: protocol.ModeBypass}})
 	for i, command := range []string{"git init -q .", "echo 1 > a.txt", "echo 2 > a.txt"} {
-		r := call(t, tools, "Bash", toolInput{"command": command})
+		r := call(t, tools, "Bash", tooltest.Input{"command": command})
 		raw, err := protocol.Marshal(r.Output)
 		if err != nil || strings.Contains(string(raw), `"bashEditDiff":{"files":[],"moreFiles":0,"unavailable":true}`) != (i == 1) || i != 1 && strings.Contains(string(raw), "bashEditDiff") {
 			t.Errorf("%s: %s (%v)", command, raw, err)

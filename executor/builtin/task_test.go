@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // Checklist row 66: plan mode begins and ends with a status frame before the
@@ -23,17 +24,17 @@ func TestPlanModeSwitches(t *testing.T) {
 	if r := tools.Precheck(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
 		t.Errorf("before planning: %+v", r)
 	}
-	r := call(t, tools, "EnterPlanMode", toolInput{})
+	r := call(t, tools, "EnterPlanMode", tooltest.Input{})
 	if m.mode != protocol.ModePlan || len(r.EventsBefore) != 1 {
 		t.Fatalf("mode %s, %+v", m.mode, r)
 	}
-	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.EventsBefore) != 0 {
+	if r = call(t, tools, "EnterPlanMode", tooltest.Input{}); len(r.EventsBefore) != 0 {
 		t.Errorf("a mode that is in force is announced: %+v", r)
 	}
 	if r := tools.Precheck(t.Context(), exit); r != nil {
 		t.Errorf("while planning: %+v", r)
 	}
-	r = call(t, tools, "ExitPlanMode", toolInput{"plan": "1. think"})
+	r = call(t, tools, "ExitPlanMode", tooltest.Input{"plan": "1. think"})
 	data, err := protocol.Marshal(r.EventsBefore[0])
 	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; m.mode != protocol.ModeDefault || err != nil || string(data) != want {
 		t.Errorf("mode %s, status %s, %v", m.mode, data, err)
@@ -45,11 +46,11 @@ func TestPlanModeSwitches(t *testing.T) {
 		t.Errorf("plan file %q", plan)
 	}
 	m.mode = protocol.ModeAcceptEdits // a host's choice stays
-	if r = call(t, tools, "ExitPlanMode", toolInput{}); len(r.EventsBefore) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
+	if r = call(t, tools, "ExitPlanMode", tooltest.Input{}); len(r.EventsBefore) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
 		t.Errorf("mode %s, %+v", m.mode, r)
 	}
 	tools = newTools(t, Options{Modes: &fakeModes{err: errors.New("no")}})
-	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.EventsBefore) != 0 {
+	if r = call(t, tools, "EnterPlanMode", tooltest.Input{}); len(r.EventsBefore) != 0 {
 		t.Errorf("a mode that was not set is announced: %+v", r)
 	}
 }
@@ -73,7 +74,7 @@ func (fakeSkills) Check(name string) error {
 
 func TestSkill(t *testing.T) {
 	tools := newTools(t, Options{Skills: fakeSkills{}})
-	r := call(t, tools, "Skill", toolInput{"skill": "known", "args": "it"})
+	r := call(t, tools, "Skill", tooltest.Input{"skill": "known", "args": "it"})
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.EventsAfter) != 1 {
 		t.Fatalf("result %+v", r)
 	}
@@ -84,19 +85,19 @@ func TestSkill(t *testing.T) {
 		t.Errorf("output %s, %v", text, err)
 	}
 	for name, refused := range map[string]bool{"reserved": true, "known": false} {
-		raw, _ := protocol.Marshal(toolInput{"skill": name})
+		raw, _ := protocol.Marshal(tooltest.Input{"skill": name})
 		if r := tools.Precheck(context.Background(), protocol.ToolUse{Name: "Skill", Input: raw}); (r != nil) != refused {
 			t.Errorf("check of %s: %+v", name, r)
 		}
 	}
-	if r = call(t, tools, "Skill", toolInput{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
+	if r = call(t, tools, "Skill", tooltest.Input{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
 		t.Errorf("result %+v", r)
 	}
 }
 
 func TestTaskStopNeedsTasks(t *testing.T) {
 	tools := newTools(t, Options{})
-	for name, input := range map[string]toolInput{
+	for name, input := range map[string]tooltest.Input{
 		"TaskStop": {"task_id": "x"}, "Bash": {"command": "true", "run_in_background": true},
 	} {
 		raw, _ := protocol.Marshal(input)

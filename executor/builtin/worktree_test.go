@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // newRepository creates a repository with one commit.
@@ -48,34 +50,34 @@ func TestWorktree(t *testing.T) {
 	tree := filepath.Join(dir, ".claude", "worktrees", "a+b")
 	named := "“" + tree + "” on branch “worktree-a+b”."
 
-	wantText(t, call(t, tools, "EnterWorktree", toolInput{"name": "a/b"}), false, "Created worktree at "+named+inside)
+	tooltest.WantText(t, call(t, tools, "EnterWorktree", tooltest.Input{"name": "a/b"}).ToolResult, "Created worktree at "+named+inside)
 	if got := runGit(t, dir, "worktree", "list", "--porcelain"); !strings.Contains(got, "\nlocked claude session a+b") {
 		t.Errorf("not locked: %s", got)
 	}
-	wantText(t, call(t, tools, "Bash", toolInput{"command": "pwd; mkdir d; cd d"}), false, tree)
+	tooltest.WantText(t, call(t, tools, "Bash", tooltest.Input{"command": "pwd; mkdir d; cd d"}).ToolResult, tree)
 	if tools.Dir() != filepath.Join(tree, "d") {
 		t.Errorf("the shell is in %s", tools.Dir())
 	}
-	wantText(t, call(t, tools, "Bash", toolInput{"command": "cd ../../../.."}), false, "Shell cwd was reset to "+tree)
-	call(t, tools, "Bash", toolInput{"command": "echo > f; echo > g; git -c user.name=a -c user.email=b@c commit -q --allow-empty -m y"})
-	wantText(t, call(t, tools, "ExitWorktree", toolInput{"action": "remove"}), true,
+	tooltest.WantText(t, call(t, tools, "Bash", tooltest.Input{"command": "cd ../../../.."}).ToolResult, "Shell cwd was reset to "+tree)
+	call(t, tools, "Bash", tooltest.Input{"command": "echo > f; echo > g; git -c user.name=a -c user.email=b@c commit -q --allow-empty -m y"})
+	tooltest.WantError(t, call(t, tools, "ExitWorktree", tooltest.Input{"action": "remove"}).ToolResult,
 		"<tool_use_error>Worktree has 2 uncommitted files and 1 commit on “worktree-a+b”."+lost)
-	wantText(t, call(t, tools, "ExitWorktree", toolInput{"action": "keep"}), false,
+	tooltest.WantText(t, call(t, tools, "ExitWorktree", tooltest.Input{"action": "keep"}).ToolResult,
 		"Exited worktree. Your work is preserved at "+named+" Session is now back in “"+dir+"”.")
-	wantText(t, call(t, tools, "ExitWorktree", toolInput{"action": "keep"}), true, noTree)
+	tooltest.WantError(t, call(t, tools, "ExitWorktree", tooltest.Input{"action": "keep"}).ToolResult, noTree)
 
-	wantText(t, call(t, tools, "EnterWorktree", toolInput{"name": "a/b"}), false, "Resumed worktree at "+named+
+	tooltest.WantText(t, call(t, tools, "EnterWorktree", tooltest.Input{"name": "a/b"}).ToolResult, "Resumed worktree at "+named+
 		" A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. "+
 		"Pass a different name if you wanted a fresh worktree."+inside)
-	r := call(t, tools, "ExitWorktree", toolInput{"action": "remove", "discard_changes": true})
+	r := call(t, tools, "ExitWorktree", tooltest.Input{"action": "remove", "discard_changes": true})
 	message := "Exited and removed worktree at “" + tree + "”. Discarded 1 commit and 2 uncommitted files. Session is now back in “" + dir + "”."
-	wantText(t, r, false, message)
-	wantOutput(t, r, `{"action":"remove","originalCwd":"`+dir+`","worktreePath":"`+tree+`","worktreeBranch":"worktree-a+b","discardedFiles":2,`+
+	tooltest.WantText(t, r.ToolResult, message)
+	tooltest.WantOutput(t, r.ToolResult, `{"action":"remove","originalCwd":"`+dir+`","worktreePath":"`+tree+`","worktreeBranch":"worktree-a+b","discardedFiles":2,`+
 		`"discardedCommits":1,"restoredCwd":"`+dir+`","originalCwdMissing":false,"message":"`+message+`"}`)
 	if _, err := os.Stat(tree); err == nil || strings.Contains(runGit(t, dir, "branch"), "worktree-") {
 		t.Error("the work tree or its branch is still there")
 	}
-	wantText(t, call(t, tools, "Bash", toolInput{"command": "pwd"}), false, dir)
+	tooltest.WantText(t, call(t, tools, "Bash", tooltest.Input{"command": "pwd"}).ToolResult, dir)
 }
 
 func TestEnterByPath(t *testing.T) {
@@ -83,17 +85,17 @@ func TestEnterByPath(t *testing.T) {
 	runGit(t, dir, "worktree", "add", "-q", "--detach", "one")
 	tools := newTools(t, Options{CWD: dir})
 	tree := filepath.Join(dir, "one")
-	r := call(t, tools, "EnterWorktree", toolInput{"path": "one"})
+	r := call(t, tools, "EnterWorktree", tooltest.Input{"path": "one"})
 	message := "Entered worktree at “" + tree + "”." + inside
-	wantText(t, r, false, message)
-	wantOutput(t, r, `{"worktreePath":"`+tree+`","message":"`+message+`"}`)
+	tooltest.WantText(t, r.ToolResult, message)
+	tooltest.WantOutput(t, r.ToolResult, `{"worktreePath":"`+tree+`","message":"`+message+`"}`)
 	for path, want := range map[string]string{
 		"nope": tree + "/nope: ENOENT: no such file or directory, realpath '" + tree + "/nope'",
 		".":    tree + " is the current working directory.",
 		"..":   dir + " is the main working tree, not a linked worktree.",
 		"/":    dir + "/.claude/worktrees does not exist, so / cannot be a worktree managed by Claude Code.",
 	} {
-		wantText(t, call(t, tools, "EnterWorktree", toolInput{"path": path}), true, "Cannot enter worktree: "+want)
+		tooltest.WantError(t, call(t, tools, "EnterWorktree", tooltest.Input{"path": path}).ToolResult, "Cannot enter worktree: "+want)
 	}
 	if r := check(t, tools, "EnterWorktree", `{"name":"x"}`); r == nil || !strings.Contains(r.Content.Text, "Already in a worktree session.") {
 		t.Errorf("a second work tree: %+v", r)
@@ -113,16 +115,16 @@ func TestEnterByPath(t *testing.T) {
 	if r := check(t, tools, "Write", `{"file_path":"x","content":"a"}`); r != nil {
 		t.Errorf("Write inside: %+v", r)
 	}
-	call(t, tools, "ExitWorktree", toolInput{"action": "keep"})
-	wantText(t, call(t, tools, "EnterWorktree", toolInput{"path": "/"}), true,
+	call(t, tools, "ExitWorktree", tooltest.Input{"action": "keep"})
+	tooltest.WantError(t, call(t, tools, "EnterWorktree", tooltest.Input{"path": "/"}).ToolResult,
 		"Cannot enter worktree: / is not a registered worktree of "+dir+". Run 'git -C "+dir+" worktree list' to see registered worktrees.")
 }
 
 func TestEnterWorktreeRefusals(t *testing.T) {
 	tools := newTools(t, Options{})
-	wantText(t, call(t, tools, "EnterWorktree", toolInput{}), true, "Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. "+
+	tooltest.WantError(t, call(t, tools, "EnterWorktree", tooltest.Input{}).ToolResult, "Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. "+
 		"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
-	wantText(t, call(t, tools, "EnterWorktree", toolInput{"path": "x"}), true, "Cannot enter an existing worktree: the current directory is not in a git repository.")
+	tooltest.WantError(t, call(t, tools, "EnterWorktree", tooltest.Input{"path": "x"}).ToolResult, "Cannot enter an existing worktree: the current directory is not in a git repository.")
 	for input, want := range map[string]string{
 		`{"name":"a b"}`: "[\n  {\n    \"code\": \"custom\",\n    \"message\": \"Invalid worktree name \\\"a b\\\": each \\\"/\\\"-separated segment must be non-empty " +
 			"and contain only letters, digits, dots, underscores, and dashes\",\n    \"path\": [\n      \"name\"\n    ]\n  }\n]",
@@ -140,7 +142,7 @@ func TestEnterWorktreeRefusals(t *testing.T) {
 	}
 	empty := t.TempDir()
 	runGit(t, empty, "init", "-q", ".")
-	r := call(t, newTools(t, Options{CWD: empty}), "EnterWorktree", toolInput{"name": "x"})
+	r := call(t, newTools(t, Options{CWD: empty}), "EnterWorktree", tooltest.Input{"name": "x"})
 	if want := `Failed to resolve base branch "HEAD": git rev-parse returned no commit for HEAD (`; !r.IsError || !strings.HasPrefix(r.Content.Text, want) {
 		t.Errorf("%q, want %q", r.Content.Text, want)
 	}

@@ -61,6 +61,8 @@ var packageTable = []packageRow{
 	{1, "simulator/hook", "runs the hooks of an event and merges their outputs", "simulator/protocol internal/base/plainjson internal/base/match internal/base/proc internal/claudecode"},
 	{1, "mcp", "configured and connected MCP servers: connect, call, reconnect; results as protocol types", "simulator/protocol simulator/outputschema internal/base/plainjson mcp/oauth mcp/internal/connection internal/base/proc internal/record/redact internal/base/cas"},
 	{1, "tests/mcptest", "MCP servers with exactly one fault each; for tests only", "internal/base/plainjson"},
+	{0, "tests/oauthtest", "the HTTP client with which tests of OAuth servers send requests; for tests only", ""},
+	{1, "tests/tooltest", "what the tests of the families of built-in tools share; for tests only", "simulator/protocol"},
 	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, as raw JSON; the list of possible faults", "internal/base/plainjson internal/base/localhttp internal/base/proc"},
 	{1, "fixtures/backend", "runs tool calls outside the fixture server", "internal/base/proc"},
 	{1, "fixtures", "an MCP server from a TOML file", "internal/base/diag internal/base/localhttp fixtures/wire fixtures/backend fixtures/internal/oauth internal/base/plainjson internal/base/match internal/base/eval"},
@@ -217,6 +219,9 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// testPackages are imported only by tests.
+var testPackages = []string{"tests/mcptest", "tests/oauthtest", "tests/tooltest"} // constant: only read
+
 // checkImport returns why a package may not import imp, or "".
 func checkImport(r packageRow, imp string, isTest bool) string {
 	for _, n := range forbiddenImports {
@@ -230,9 +235,9 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 	if local, ok := strings.CutPrefix(imp, tree.Module+"/"); ok {
 		switch {
 		case local == r.path: // an external test package
-		case isTest && local == "tests/mcptest":
-		case local == "tests/mcptest":
-			return "tests/mcptest is for tests"
+		case isTest && slices.Contains(testPackages, local):
+		case slices.Contains(testPackages, local):
+			return local + " is for tests"
 		case r.allowedImports == "*" && !strings.HasPrefix(local, "tests/") && local != "cmd/claudeless":
 		case slices.Contains(strings.Fields(r.allowedImports), local):
 		default:
@@ -240,7 +245,7 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 		}
 		return ""
 	}
-	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return isBelow(imp, p) }) {
+	if (isTest || strings.HasPrefix(r.path, "tests/")) && slices.ContainsFunc(testOnly, func(p string) bool { return isBelow(imp, p) }) {
 		return ""
 	}
 	first, _, _ := strings.Cut(imp, "/")

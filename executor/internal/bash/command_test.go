@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // TestBash checks the results of Bash for the model (spec: cli-observed 7).
@@ -46,8 +47,12 @@ func TestBash(t *testing.T) {
 	tools := newTools(t, testOptions{Environ: append(os.Environ(), "MINE=mine")})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := call(t, tools, "Bash", toolInput{"command": tt.command})
-			wantText(t, r, tt.isError, tt.want)
+			r := call(t, tools, "Bash", tooltest.Input{"command": tt.command})
+			want := tooltest.WantText
+			if tt.isError {
+				want = tooltest.WantError
+			}
+			want(t, r.ToolResult, tt.want)
 			if r.ShowsIsErrorFalse == tt.isError {
 				t.Errorf("ExplicitOK = %v", r.ShowsIsErrorFalse)
 			}
@@ -57,9 +62,9 @@ func TestBash(t *testing.T) {
 
 func TestBashOutput(t *testing.T) {
 	tools := newTools(t, testOptions{})
-	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "mkdir x && touch x/y"}),
+	tooltest.WantOutput(t, call(t, tools, "Bash", tooltest.Input{"command": "mkdir x && touch x/y"}).ToolResult,
 		`{"stdout":"","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":true}`)
-	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "diff a.txt b.txt; grep x <<< y"}),
+	tooltest.WantOutput(t, call(t, tools, "Bash", tooltest.Input{"command": "diff a.txt b.txt; grep x <<< y"}).ToolResult,
 		`{"stdout":"diff: a.txt: No such file or directory\ndiff: b.txt: No such file or directory","stderr":"","interrupted":false,"isImage":false,`+
 			`"noOutputExpected":false,"returnCodeInterpretation":"No matches found"}`)
 }
@@ -69,7 +74,7 @@ func TestBashTimeout(t *testing.T) {
 	t.Parallel()
 	tools := newTools(t, testOptions{})
 	start := time.Now()
-	wantText(t, call(t, tools, "Bash", toolInput{"command": "echo begun; sleep 30", "timeout": 1000}), true,
+	tooltest.WantError(t, call(t, tools, "Bash", tooltest.Input{"command": "echo begun; sleep 30", "timeout": 1000}).ToolResult,
 		"Exit code 143\nCommand timed out after 1s\nbegun")
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("took %v", d)
@@ -103,24 +108,24 @@ func TestBashDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, dir, "sub/a.txt", "x")
+	tooltest.WriteFile(t, dir, "sub/a.txt", "x")
 	tools := newTools(t, testOptions{CWD: dir, AdditionalDirs: []string{other}})
 	run := func(command, want string) {
 		t.Helper()
-		wantText(t, call(t, tools, "Bash", toolInput{"command": command}), false, want)
+		tooltest.WantText(t, call(t, tools, "Bash", tooltest.Input{"command": command}).ToolResult, want)
 	}
 	run("cd sub && pwd", dir+"/sub")
 	run("pwd", dir+"/sub")
-	wantText(t, call(t, tools, "Read", toolInput{"file_path": "a.txt"}), false, "1\tx")
+	tooltest.WantText(t, call(t, tools, "Read", tooltest.Input{"file_path": "a.txt"}).ToolResult, "1\tx")
 	run("(cd ..)", "(Bash completed with no output)")
 	run("pwd", dir+"/sub")
-	call(t, tools, "Bash", toolInput{"command": "cd ..; false"})
+	call(t, tools, "Bash", tooltest.Input{"command": "cd ..; false"})
 	run("pwd", dir+"/sub")
 	run("cd "+other+" && pwd", other)
 	run("pwd", other)
-	r := call(t, tools, "Bash", toolInput{"command": "cd / && pwd"})
-	wantText(t, r, false, "/\nShell cwd was reset to "+dir)
-	if got := structuredOutput[commandOutput](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
+	r := call(t, tools, "Bash", tooltest.Input{"command": "cd / && pwd"})
+	tooltest.WantText(t, r.ToolResult, "/\nShell cwd was reset to "+dir)
+	if got := tooltest.Output[commandOutput](t, r.ToolResult).Stderr; got != "\nShell cwd was reset to "+dir {
 		t.Errorf("stderr = %q", got)
 	}
 	run("pwd", dir)
@@ -133,13 +138,13 @@ func TestBashDirectory(t *testing.T) {
 
 func TestBashSymlinkedDirectory(t *testing.T) {
 	base := t.TempDir()
-	writeFile(t, base, "real/sub/a.txt", "x")
+	tooltest.WriteFile(t, base, "real/sub/a.txt", "x")
 	link := filepath.Join(base, "link")
 	if err := os.Symlink(filepath.Join(base, "real"), link); err != nil {
 		t.Fatal(err)
 	}
 	tools := newTools(t, testOptions{CWD: link})
-	call(t, tools, "Bash", toolInput{"command": "cd sub"})
+	call(t, tools, "Bash", tooltest.Input{"command": "cd sub"})
 	if got := tools.Dir(); got != filepath.Join(link, "sub") {
 		t.Errorf("directory is %s, want the one below the link", got)
 	}
@@ -151,15 +156,15 @@ func TestBashLargeOutput(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "tool-results")
 	tools := newTools(t, testOptions{OutputDir: kept})
-	r := call(t, tools, "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
+	r := call(t, tools, "Bash", tooltest.Input{"command": "yes 0123456789abcde | head -n 12800"})
 	path := filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt")
-	if got := len(fileText(t, path)); got != 12800*16 {
+	if got := len(tooltest.FileText(t, path)); got != 12800*16 {
 		t.Errorf("kept %d bytes", got)
 	}
 	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
-	wantText(t, r, false, want)
-	out := structuredOutput[commandOutput](t, r)
+	tooltest.WantText(t, r.ToolResult, want)
+	out := tooltest.Output[commandOutput](t, r.ToolResult)
 	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // the preview has no newline at its end
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}
@@ -174,14 +179,14 @@ func TestBashOutputLength(t *testing.T) {
 	}{{"10", false}, {"0", true}, {"many", true}, {"1000000", true}} {
 		kept := t.TempDir()
 		tools := newTools(t, testOptions{OutputDir: kept, Environ: append(os.Environ(), "BASH_MAX_OUTPUT_LENGTH="+tt.value)})
-		r := call(t, tools, "Bash", toolInput{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
+		r := call(t, tools, "Bash", tooltest.Input{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
 		if tt.whole {
-			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
+			tooltest.WantText(t, r.ToolResult, strings.Repeat("abcd", 20)+"\nabc")
 			continue
 		}
 		want := "<persisted-output>\nOutput too large (85 bytes). Full output saved to: " + filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt") +
 			"\n\nPreview (first 2KB):\nabcdabcdab\n</persisted-output>"
-		wantText(t, r, false, want)
+		tooltest.WantText(t, r.ToolResult, want)
 	}
 }
 
@@ -220,7 +225,7 @@ func TestBashMovesBesideAnother(t *testing.T) {
 }
 
 func TestBashLargeOutputWithoutStore(t *testing.T) {
-	r := call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
+	r := call(t, newTools(t, testOptions{}), "Bash", tooltest.Input{"command": "yes 0123456789abcde | head -n 12800"})
 	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {
 		t.Errorf("ends with %q", r.Content.Text[len(r.Content.Text)-60:])
 	}
@@ -259,7 +264,7 @@ func TestClosedShellRunsNothing(t *testing.T) {
 	for range 2 {
 		tools.Close()
 	}
-	if r := call(t, tools, "Bash", toolInput{"command": "true"}); !r.IsError {
+	if r := call(t, tools, "Bash", tooltest.Input{"command": "true"}); !r.IsError {
 		t.Error("a command ran after Close")
 	}
 }
@@ -267,13 +272,13 @@ func TestClosedShellRunsNothing(t *testing.T) {
 // A command may print a picture.
 func TestBashImage(t *testing.T) {
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-	r := call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "echo 'data:image/png;base64," + pixel + "'"})
+	r := call(t, newTools(t, testOptions{}), "Bash", tooltest.Input{"command": "echo 'data:image/png;base64," + pixel + "'"})
 	want := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}
 	if diff := cmp.Diff(want, r.Content); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
-	wantOutput(t, r, `{"stdout":"data:image/png;base64,`+pixel+`","stderr":"","interrupted":false,"isImage":true,"noOutputExpected":false}`)
-	r = call(t, newTools(t, testOptions{}), "Bash", toolInput{"command": "echo 'data:image/svg+xml;base64,aGk='"})
+	tooltest.WantOutput(t, r.ToolResult, `{"stdout":"data:image/png;base64,`+pixel+`","stderr":"","interrupted":false,"isImage":true,"noOutputExpected":false}`)
+	r = call(t, newTools(t, testOptions{}), "Bash", tooltest.Input{"command": "echo 'data:image/svg+xml;base64,aGk='"})
 	if !r.IsError || !strings.HasPrefix(r.Content.Text, "Unable to resize image") {
 		t.Errorf("not a picture: %+v", r)
 	}
@@ -283,8 +288,8 @@ func TestBashImage(t *testing.T) {
 func TestBashInBackgroundWithoutOutputFile(t *testing.T) {
 	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return "" }})
 	t.Cleanup(tasks.Close)
-	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
-	wantText(t, r, false, "Command running in background with ID: "+tasks.RunningInBackground()[0].ID+". You will be notified when it completes.")
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", tooltest.Input{"command": "tail -f /dev/null", "run_in_background": true})
+	tooltest.WantText(t, r.ToolResult, "Command running in background with ID: "+tasks.RunningInBackground()[0].ID+". You will be notified when it completes.")
 }
 
 // In a terminal, the model is told not to wait for a command in the background, and no time limit is mentioned.
@@ -292,11 +297,11 @@ func TestBashInBackgroundOfTerminal(t *testing.T) {
 	dir := t.TempDir()
 	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return dir }, IsTerminal: true})
 	t.Cleanup(tasks.Close)
-	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", tooltest.Input{"command": "tail -f /dev/null", "run_in_background": true})
 	started := tasks.RunningInBackground()[0]
-	wantText(t, r, false, "Command running in background with ID: "+started.ID+". Output is being written to: "+started.OutputFile+". You will be notified when it completes — do not poll that file or "+
+	tooltest.WantText(t, r.ToolResult, "Command running in background with ID: "+started.ID+". Output is being written to: "+started.OutputFile+". You will be notified when it completes — do not poll that file or "+
 		"sleep while waiting. Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port.")
-	r = call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "timeout": 1})
+	r = call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", tooltest.Input{"command": "tail -f /dev/null", "timeout": 1})
 	if text := r.Content.Text; strings.Contains(text, "10m") || !strings.Contains(text, "You will be notified when it completes. It is running now:") {
 		t.Errorf("moved to the background: %q", text)
 	}
@@ -309,7 +314,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	tools := newTools(t, testOptions{Tasks: tasks})
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
-	r := call(t, tools, "Bash", toolInput{
+	r := call(t, tools, "Bash", tooltest.Input{
 		"command": "cd /; echo begun; until test -e " + gate + "; do read -rt 0.01 <> <(:); done; echo done", "timeout": 2000,
 	})
 	running := tasks.RunningInBackground()
@@ -317,20 +322,20 @@ func TestBashMovesToBackground(t *testing.T) {
 		t.Fatalf("%d tasks in the background: %+v", len(running), r)
 	}
 	id, output := running[0].ID, running[0].OutputFile
-	wantText(t, r, false, "begun\nCommand did not complete within its 2s timeout and was moved to the background (ID: "+id+
+	tooltest.WantText(t, r.ToolResult, "begun\nCommand did not complete within its 2s timeout and was moved to the background (ID: "+id+
 		"). Output is being written to: "+output+". You will be notified when it completes. "+
 		"If it is still running after 10m in the background, it will be stopped and you will be notified. "+
 		"It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+
 		"To check interim output, use Read on that file path.\nSession cwd remains "+tools.Dir()+
 		"; directory changes made by the backgrounded command do not apply to subsequent commands.")
-	wantOutput(t, r, `{"stdout":"begun","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"backgroundTaskId":"`+id+
+	tooltest.WantOutput(t, r.ToolResult, `{"stdout":"begun","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"backgroundTaskId":"`+id+
 		`","timedOutAfterMs":2000,"backgroundCwdHint":"Session cwd remains `+tools.Dir()+
 		`; directory changes made by the backgrounded command do not apply to subsequent commands."}`)
-	writeFile(t, dir, "gate", "")
+	tooltest.WriteFile(t, dir, "gate", "")
 	for tasks.HasRunningBackgroundTask() {
 		<-tasks.ChangeSignal()
 	}
-	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
+	if got, want := tooltest.FileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
 		t.Errorf("the file holds %q, want %q", got, want)
 	}
 	if n, ok := tasks.TakeNextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
@@ -342,7 +347,7 @@ func TestBashMovesToBackground(t *testing.T) {
 func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	tasks := newTasks(t)
-	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", toolInput{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
+	r := call(t, newTools(t, testOptions{Tasks: tasks}), "Bash", tooltest.Input{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
@@ -365,7 +370,7 @@ func TestBashIsStopped(t *testing.T) {
 			t.Parallel()
 			tasks := newTasks(t)
 			tools := newTools(t, testOptions{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
-			wantText(t, call(t, tools, "Bash", toolInput{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
+			tooltest.WantError(t, call(t, tools, "Bash", tooltest.Input{"command": tt.command, "timeout": 1000}).ToolResult, "Exit code 143\nCommand timed out after 1s")
 			if n := len(tasks.RunningInBackground()); n > 0 {
 				t.Errorf("%d tasks run", n)
 			}
@@ -378,8 +383,8 @@ func TestBashIsStopped(t *testing.T) {
 func TestBashInBackground(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, testOptions{Tasks: set})
-	r := call(t, tools, "Bash", toolInput{"command": "echo bgdone; exit 3", "run_in_background": true})
-	id := structuredOutput[commandOutput](t, r).TaskID
+	r := call(t, tools, "Bash", tooltest.Input{"command": "echo bgdone; exit 3", "run_in_background": true})
+	id := tooltest.Output[commandOutput](t, r.ToolResult).TaskID
 	if r.IsError || !r.ShowsIsErrorFalse || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
 		t.Errorf("result %+v", r)
 	}
@@ -401,8 +406,8 @@ func TestBashInBackground(t *testing.T) {
 func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, testOptions{Tasks: set})
-	id := structuredOutput[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
-	r := call(t, tools, "TaskStop", toolInput{"task_id": id})
+	id := tooltest.Output[commandOutput](t, call(t, tools, "Bash", tooltest.Input{"command": "sleep 100", "run_in_background": true, "description": "wait"}).ToolResult).TaskID
+	r := call(t, tools, "TaskStop", tooltest.Input{"task_id": id})
 	if want := `{"message":"Successfully stopped task: ` + id + ` (sleep 100)","task_id":"` + id + `","task_type":"local_bash","command":"sleep 100"}`; r.IsError || r.Content.Text != want {
 		t.Errorf("result %+v", r)
 	}
@@ -417,7 +422,7 @@ func TestTaskStop(t *testing.T) {
 	if _, ok := set.TakeNextNotice(task.ConversationPhaseInTurn); ok {
 		t.Error("the model gets a notice about a task that it stopped itself")
 	}
-	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
+	for _, input := range []tooltest.Input{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
 		if r := call(t, tools, "TaskStop", input); !r.IsError {
 			t.Errorf("%v: %+v", input, r)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // waitNotices waits until the set is idle and returns the notices for the model.
@@ -35,12 +36,12 @@ func TestMonitor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			set := newTasks(t)
-			r := call(t, newTools(t, testOptions{Tasks: set}), "Monitor", toolInput{"command": tt.command, "description": "d", "timeout_ms": 1000})
-			id := structuredOutput[struct{ TaskID string }](t, r).TaskID
+			r := call(t, newTools(t, testOptions{Tasks: set}), "Monitor", tooltest.Input{"command": tt.command, "description": "d", "timeout_ms": 1000})
+			id := tooltest.Output[struct{ TaskID string }](t, r.ToolResult).TaskID
 			if !strings.HasPrefix(r.Content.Text, "Monitor started (task "+id+", expires in 1s unless the source ends first; ") {
 				t.Errorf("text %q", r.Content.Text)
 			}
-			wantOutput(t, r, `{"taskId":"`+id+`","timeoutMs":1000,"persistent":false}`)
+			tooltest.WantOutput(t, r.ToolResult, `{"taskId":"`+id+`","timeoutMs":1000,"persistent":false}`)
 			told := waitNotices(set)
 			if len(told) == 0 {
 				t.Fatal("the model is told nothing")

@@ -2,21 +2,19 @@ package bash
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,9 +45,9 @@ func newTools(t *testing.T, o testOptions) session {
 	}
 	shell := tool.NewShell(tool.ShellOptions{CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(o.Environ, "CLAUDECODE=1")})
 	t.Cleanup(shell.Close)
-	tracker := files.New(files.Options{Paths: shell, Clock: fakeClock{}})
+	tracker := files.New(files.Options{Paths: shell, Clock: tooltest.Clock{ID: "id"}})
 	s := session{shell, tracker, map[string]tool.Tool{}}
-	for _, x := range append(Tools(New(Options{Shell: shell, Clock: fakeClock{}, Files: tracker, Tasks: o.Tasks, OutputDir: o.OutputDir})), files.Read(tracker)) {
+	for _, x := range append(Tools(New(Options{Shell: shell, Clock: tooltest.Clock{ID: "id"}, Files: tracker, Tasks: o.Tasks, OutputDir: o.OutputDir})), files.Read(tracker)) {
 		s.tools[x.Name] = x
 	}
 	return s
@@ -73,35 +71,10 @@ func (s session) Execute(ctx context.Context, use protocol.ToolUse) tool.Result 
 	return x.Run(files.WithCall(ctx, use), use)
 }
 
-// fakeClock never moves.
-type fakeClock struct{}
-
-func (fakeClock) Now() time.Time { return time.Time{} }
-func (fakeClock) NewID() string  { return "id" }
-
-type toolInput map[string]any
-
 // call runs a tool.
-func call(t *testing.T, tools session, name string, input toolInput) tool.Result {
+func call(t *testing.T, tools session, name string, input tooltest.Input) tool.Result {
 	t.Helper()
-	raw, err := protocol.Marshal(input)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tools.Execute(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: raw})
-}
-
-// structuredOutput returns the structured result that hosts receive.
-func structuredOutput[T any](t *testing.T, r tool.Result) (out T) {
-	t.Helper()
-	raw, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return tools.Execute(t.Context(), tooltest.Use(t, name, input))
 }
 
 // commandOutput is the structured result of a command.
@@ -110,47 +83,6 @@ type commandOutput struct {
 	TaskID         string `json:"backgroundTaskId"`
 	PersistedPath  string `json:"persistedOutputPath"`
 	PersistedSize  int    `json:"persistedOutputSize"`
-}
-
-func wantText(t *testing.T, r tool.Result, isError bool, want string) {
-	t.Helper()
-	if diff := cmp.Diff(want, r.Content.Plain()); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
-	if r.IsError != isError {
-		t.Errorf("IsError = %v, want %v", r.IsError, isError)
-	}
-}
-
-func wantOutput(t *testing.T, r tool.Result, want string) {
-	t.Helper()
-	got, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("tool_use_result (-want +got):\n%s", diff)
-	}
-}
-
-func writeFile(t *testing.T, dir, name, content string) {
-	t.Helper()
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func fileText(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 func newTasks(t *testing.T) *task.Set {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // createFiles creates files, the newest first in name order.
@@ -19,7 +20,7 @@ func createFiles(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, n := range names {
-		path := writeFile(t, dir, n, "needle in "+n+"\n")
+		path := tooltest.WriteFile(t, dir, n, "needle in "+n+"\n")
 		mtime := time.Unix(int64(1_700_000_000-i), 0)
 		if err := os.Chtimes(path, mtime, mtime); err != nil {
 			t.Fatal(err)
@@ -44,7 +45,7 @@ func TestGlob(t *testing.T) {
 	}
 	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range tests {
-		input := toolInput{"pattern": tt.pattern}
+		input := tooltest.Input{"pattern": tt.pattern}
 		if tt.path != "" {
 			input["path"] = tt.path
 		}
@@ -56,21 +57,21 @@ func TestGlob(t *testing.T) {
 
 func TestGlobOutside(t *testing.T) {
 	other := createFiles(t, "a.go")
-	r := call(t, newTools(t, testOptions{}), "Glob", toolInput{"pattern": "*.go", "path": other})
-	wantText(t, r, false, filepath.Join(other, "a.go"))
+	r := call(t, newTools(t, testOptions{}), "Glob", tooltest.Input{"pattern": "*.go", "path": other})
+	tooltest.WantText(t, r.ToolResult, filepath.Join(other, "a.go"))
 }
 
 func TestGlobTruncates(t *testing.T) {
 	dir := t.TempDir()
 	const most = 100
 	for i := range most + 3 {
-		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
+		tooltest.WriteFile(t, dir, fmt.Sprintf("f%03d", i), "")
 	}
-	r := call(t, newTools(t, testOptions{CWD: dir}), "Glob", toolInput{"pattern": "*"})
-	out := structuredOutput[struct {
+	r := call(t, newTools(t, testOptions{CWD: dir}), "Glob", tooltest.Input{"pattern": "*"})
+	out := tooltest.Output[struct {
 		NumFiles, TotalMatches int
 		Truncated              bool
-	}](t, r)
+	}](t, r.ToolResult)
 	if !out.Truncated || out.NumFiles != most || out.TotalMatches != most+3 {
 		t.Errorf("output %d of %d, truncated %v", out.NumFiles, out.TotalMatches, out.Truncated)
 	}
@@ -84,12 +85,12 @@ func TestSearchRefusals(t *testing.T) {
 	tools := newTools(t, testOptions{CWD: dir})
 	for _, tt := range []struct {
 		tool  string
-		input toolInput
+		input tooltest.Input
 		want  string
 	}{
-		{"Glob", toolInput{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
-		{"Glob", toolInput{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
-		{"Grep", toolInput{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Glob", tooltest.Input{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Glob", tooltest.Input{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
+		{"Grep", tooltest.Input{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
 	} {
 		if diff := cmp.Diff(tool.Fail("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
 			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
@@ -98,16 +99,16 @@ func TestSearchRefusals(t *testing.T) {
 	const rejected = "Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "
 	for _, tt := range []struct {
 		tool  string
-		input toolInput
+		input tooltest.Input
 		want  string
 	}{
-		{"Glob", toolInput{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
-		{"Glob", toolInput{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
-		{"Grep", toolInput{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
-		{"Grep", toolInput{"pattern": "("}, "regex parse error:\n    (?:()\n    ^\nerror: unclosed group"},
-		{"Grep", toolInput{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
+		{"Glob", tooltest.Input{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
+		{"Glob", tooltest.Input{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
+		{"Grep", tooltest.Input{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
+		{"Grep", tooltest.Input{"pattern": "("}, "regex parse error:\n    (?:()\n    ^\nerror: unclosed group"},
+		{"Grep", tooltest.Input{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
 	} {
-		wantText(t, call(t, tools, tt.tool, tt.input), true, rejected+tt.want)
+		tooltest.WantError(t, call(t, tools, tt.tool, tt.input).ToolResult, rejected+tt.want)
 	}
 }
 
@@ -115,18 +116,18 @@ func TestSearchRefusals(t *testing.T) {
 func TestSearchHidden(t *testing.T) {
 	dir := createFiles(t, "a.txt", ".env", "secret/b.txt")
 	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
-		writeFile(t, dir, name, "needle\n")
+		tooltest.WriteFile(t, dir, name, "needle\n")
 	}
-	tools := newTools(t, testOptions{CWD: dir, Access: fakeAccess{readable: "/", hidden: func(path string) bool {
+	tools := newTools(t, testOptions{CWD: dir, Access: tooltest.Access{Readable: "/", Hidden: func(path string) bool {
 		return filepath.Base(path) == ".env" || strings.Contains(path, "/secret")
 	}}})
 	for _, mode := range []string{"content", "files_with_matches", "count"} {
-		if got := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
+		if got := call(t, tools, "Grep", tooltest.Input{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
 			t.Errorf("Grep %s: %q", mode, got)
 		}
 	}
 	for _, pattern := range []string{"*", "**/*", ".env", "secret/*", filepath.Join(dir, "secret", "*")} {
-		if got := call(t, tools, "Glob", toolInput{"pattern": pattern}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") {
+		if got := call(t, tools, "Glob", tooltest.Input{"pattern": pattern}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") {
 			t.Errorf("Glob %s: %q", pattern, got)
 		}
 	}
@@ -134,49 +135,49 @@ func TestSearchHidden(t *testing.T) {
 
 func TestGrepContent(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, dir, "a.txt", "one\ntwo needle needle\nthree\nfour\nfive\nsix NEEDLE\nseven\n")
-	writeFile(t, dir, "b.go", "x\r\nneedle\r\n")
-	writeFile(t, dir, "wide.txt", strings.Repeat("w", 500)+"wide needle\n")
-	writeFile(t, dir, "bin", "needle\x00")
-	writeFile(t, dir, ".git/c.txt", "needle\n")
+	tooltest.WriteFile(t, dir, "a.txt", "one\ntwo needle needle\nthree\nfour\nfive\nsix NEEDLE\nseven\n")
+	tooltest.WriteFile(t, dir, "b.go", "x\r\nneedle\r\n")
+	tooltest.WriteFile(t, dir, "wide.txt", strings.Repeat("w", 500)+"wide needle\n")
+	tooltest.WriteFile(t, dir, "bin", "needle\x00")
+	tooltest.WriteFile(t, dir, ".git/c.txt", "needle\n")
 	tests := []struct {
 		name  string
-		input toolInput
+		input tooltest.Input
 		want  string
 	}{
-		{"plain", toolInput{"pattern": "needle", "glob": "!wide*"}, "a.txt:2:two needle needle\nb.go:2:needle"},
-		{"end of line", toolInput{"pattern": "needle$", "type": "go"}, "b.go:2:needle"},
-		{"no numbers", toolInput{"pattern": "^three", "-n": false}, "a.txt:three"},
-		{"ignore case", toolInput{"pattern": "needle", "-i": true, "glob": "a.*"}, "a.txt:2:two needle needle\na.txt:6:six NEEDLE"},
-		{"only matching", toolInput{"pattern": "need.e", "-o": true, "glob": "a.txt"}, "a.txt:2:needle\na.txt:2:needle"},
+		{"plain", tooltest.Input{"pattern": "needle", "glob": "!wide*"}, "a.txt:2:two needle needle\nb.go:2:needle"},
+		{"end of line", tooltest.Input{"pattern": "needle$", "type": "go"}, "b.go:2:needle"},
+		{"no numbers", tooltest.Input{"pattern": "^three", "-n": false}, "a.txt:three"},
+		{"ignore case", tooltest.Input{"pattern": "needle", "-i": true, "glob": "a.*"}, "a.txt:2:two needle needle\na.txt:6:six NEEDLE"},
+		{"only matching", tooltest.Input{"pattern": "need.e", "-o": true, "glob": "a.txt"}, "a.txt:2:needle\na.txt:2:needle"},
 		{
 			"context",
-			toolInput{"pattern": "needle", "-i": true, "-C": 1, "glob": "a.txt"},
+			tooltest.Input{"pattern": "needle", "-i": true, "-C": 1, "glob": "a.txt"},
 			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\n--\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
 		},
 		{
 			"context meets",
-			toolInput{"pattern": "needle", "-i": true, "context": 2, "glob": "a.txt"},
+			tooltest.Input{"pattern": "needle", "-i": true, "context": 2, "glob": "a.txt"},
 			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\na.txt-4-four\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
 		},
-		{"before", toolInput{"pattern": "three", "-B": 5, "glob": "a.txt"}, "a.txt-1-one\na.txt-2-two needle needle\na.txt:3:three"},
-		{"after", toolInput{"pattern": "six", "-A": 5, "glob": "a.txt"}, "a.txt:6:six NEEDLE\na.txt-7-seven"},
-		{"between files", toolInput{"pattern": "needle", "-A": 1, "glob": "a.txt b.go"}, "a.txt:2:two needle needle\na.txt-3-three\n--\nb.go:2:needle"},
-		{"one file", toolInput{"pattern": "needle", "path": "a.txt"}, "2:two needle needle"},
-		{"multiline", toolInput{"pattern": "three.four", "multiline": true}, "a.txt:3:three\na.txt:4:four"},
-		{"multiline only matching", toolInput{"pattern": "ree.fo", "multiline": true, "-o": true}, "a.txt:3:ree\na.txt:4:fo"},
-		{"not multiline", toolInput{"pattern": "three.four"}, "No matches found"},
-		{"long line", toolInput{"pattern": "wide needle"}, "wide.txt:1:[Omitted long matching line]"},
-		{"glob list", toolInput{"pattern": "needle", "glob": "*.{go,rs}"}, "b.go:2:needle"},
-		{"glob commas", toolInput{"pattern": "needle", "glob": "*.go,*.rs"}, "b.go:2:needle"},
+		{"before", tooltest.Input{"pattern": "three", "-B": 5, "glob": "a.txt"}, "a.txt-1-one\na.txt-2-two needle needle\na.txt:3:three"},
+		{"after", tooltest.Input{"pattern": "six", "-A": 5, "glob": "a.txt"}, "a.txt:6:six NEEDLE\na.txt-7-seven"},
+		{"between files", tooltest.Input{"pattern": "needle", "-A": 1, "glob": "a.txt b.go"}, "a.txt:2:two needle needle\na.txt-3-three\n--\nb.go:2:needle"},
+		{"one file", tooltest.Input{"pattern": "needle", "path": "a.txt"}, "2:two needle needle"},
+		{"multiline", tooltest.Input{"pattern": "three.four", "multiline": true}, "a.txt:3:three\na.txt:4:four"},
+		{"multiline only matching", tooltest.Input{"pattern": "ree.fo", "multiline": true, "-o": true}, "a.txt:3:ree\na.txt:4:fo"},
+		{"not multiline", tooltest.Input{"pattern": "three.four"}, "No matches found"},
+		{"long line", tooltest.Input{"pattern": "wide needle"}, "wide.txt:1:[Omitted long matching line]"},
+		{"glob list", tooltest.Input{"pattern": "needle", "glob": "*.{go,rs}"}, "b.go:2:needle"},
+		{"glob commas", tooltest.Input{"pattern": "needle", "glob": "*.go,*.rs"}, "b.go:2:needle"},
 		{
 			"head_limit",
-			toolInput{"pattern": "e", "glob": "a.txt", "head_limit": 2},
+			tooltest.Input{"pattern": "e", "glob": "a.txt", "head_limit": 2},
 			"a.txt:1:one\na.txt:2:two needle needle\n\n[Showing results with pagination = limit: 2]",
 		},
 		{
 			"offset",
-			toolInput{"pattern": "e", "glob": "a.txt", "head_limit": 1, "offset": 1},
+			tooltest.Input{"pattern": "e", "glob": "a.txt", "head_limit": 1, "offset": 1},
 			"a.txt:2:two needle needle\n\n[Showing results with pagination = limit: 1, offset: 1]",
 		},
 	}
@@ -184,7 +185,7 @@ func TestGrepContent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.input["output_mode"] = "content"
-			wantText(t, call(t, tools, "Grep", tt.input), false, tt.want)
+			tooltest.WantText(t, call(t, tools, "Grep", tt.input).ToolResult, tt.want)
 		})
 	}
 }
@@ -192,13 +193,13 @@ func TestGrepContent(t *testing.T) {
 func TestGrepFiles(t *testing.T) {
 	dir := createFiles(t, "z.go", "a.go", "sub/m.go")
 	tools := newTools(t, testOptions{CWD: dir})
-	r := call(t, tools, "Grep", toolInput{"pattern": "needle"})
-	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
-	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go","a.go","sub/m.go"],"numFiles":3,"totalFiles":3}`)
-	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
-	wantText(t, r, false, "Found 1 file limit: 1\nz.go")
-	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go"],"numFiles":1,"totalFiles":2,"appliedLimit":1}`)
-	wantText(t, call(t, tools, "Grep", toolInput{"pattern": "nosuch"}), false, "No files found")
+	r := call(t, tools, "Grep", tooltest.Input{"pattern": "needle"})
+	tooltest.WantText(t, r.ToolResult, "Found 3 files\nz.go\na.go\nsub/m.go")
+	tooltest.WantOutput(t, r.ToolResult, `{"mode":"files_with_matches","filenames":["z.go","a.go","sub/m.go"],"numFiles":3,"totalFiles":3}`)
+	r = call(t, tools, "Grep", tooltest.Input{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
+	tooltest.WantText(t, r.ToolResult, "Found 1 file limit: 1\nz.go")
+	tooltest.WantOutput(t, r.ToolResult, `{"mode":"files_with_matches","filenames":["z.go"],"numFiles":1,"totalFiles":2,"appliedLimit":1}`)
+	tooltest.WantText(t, call(t, tools, "Grep", tooltest.Input{"pattern": "nosuch"}).ToolResult, "No files found")
 }
 
 // The position of a syntax error is marked as ripgrep marks it (texts observed with 2.1.329).
@@ -243,7 +244,7 @@ func TestGrepFaults(t *testing.T) {
 		`(?<!a)b`:         "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
 		"a\nb(":           strings.Repeat("~", 79) + "\n1: (?:a\n   ^\n2: b()\n" + strings.Repeat("~", 79) + "\nerror: unclosed group",
 	} {
-		wantText(t, call(t, tools, "Grep", toolInput{"pattern": pattern}), true,
+		tooltest.WantError(t, call(t, tools, "Grep", tooltest.Input{"pattern": pattern}).ToolResult,
 			"Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: regex parse error:\n"+want)
 	}
 }
@@ -252,21 +253,21 @@ func TestGrepFaults(t *testing.T) {
 func TestGrepBraces(t *testing.T) {
 	tools := newTools(t, testOptions{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
-		wantText(t, call(t, tools, "Grep", toolInput{"pattern": pattern}), false, "No files found")
+		tooltest.WantText(t, call(t, tools, "Grep", tooltest.Input{"pattern": pattern}).ToolResult, "No files found")
 	}
 }
 
 // Patterns that Go's engine refuses or reads differently match as in ripgrep.
 func TestGrepDialect(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, dir, "f.txt", "a\naaa\nN1\nb [x]\nhello\n"+strings.Repeat("z", 2500)+"\n")
+	tooltest.WriteFile(t, dir, "f.txt", "a\naaa\nN1\nb [x]\nhello\n"+strings.Repeat("z", 2500)+"\n")
 	tools := newTools(t, testOptions{CWD: dir})
 	for pattern, want := range map[string]string{
 		`^a{1001}$`: "0", `^[az]{2500}$`: "1", `^z{1001,}$`: "1", `^z{2000,2499}$`: "0", `^z{2000,2600}$`: "1", `^z{1,2499}$`: "0",
 		`^(?P<n>z){2500}?$`: "1", `(a{1000}){3}`: "0", `^(?:z{50}){50}$`: "1", `^(?:z{100}){10,200}$`: "1", `a**`: "6", `a+*`: "6", `a?+`: "6", `^a++$`: "2", `^a{1}{3}$`: "1", `^(a|b)**$`: "2",
 		`^a*?+$`: "2", `(?i)^A**$`: "2", `^a{ 3}$`: "1", `\<hel`: "1", `lo\>`: "1", `\<ello`: "0", `\b{start}h`: "1", `\u{61}{3}`: "1", `é**`: "6", `[*]*`: "6", `\**`: "6",
 	} {
-		got := call(t, tools, "Grep", toolInput{"pattern": pattern, "output_mode": "content"}).Content.Text
+		got := call(t, tools, "Grep", tooltest.Input{"pattern": pattern, "output_mode": "content"}).Content.Text
 		n := strings.Count(got, "f.txt:")
 		if strconv.Itoa(n) != want || n == 0 && got != "No matches found" {
 			t.Errorf("%s: %d lines, want %s: %.300s", pattern, n, want, got)
@@ -276,14 +277,14 @@ func TestGrepDialect(t *testing.T) {
 
 func TestGrepCount(t *testing.T) {
 	dir := createFiles(t, "a.go", "b.go")
-	writeFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
+	tooltest.WriteFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
 	tools := newTools(t, testOptions{CWD: dir})
-	r := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count"})
-	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
-	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)
-	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // lines that are not shown are counted
-	wantText(t, r, false, "a.go:1\n\nFound 3 total occurrences across 2 files. with pagination = limit: 1")
-	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1","numMatches":3,"appliedLimit":1}`)
-	wantText(t, call(t, tools, "Grep", toolInput{"pattern": "nosuch", "output_mode": "count"}), false,
+	r := call(t, tools, "Grep", tooltest.Input{"pattern": "needle", "output_mode": "count"})
+	tooltest.WantText(t, r.ToolResult, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
+	tooltest.WantOutput(t, r.ToolResult, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)
+	r = call(t, tools, "Grep", tooltest.Input{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // lines that are not shown are counted
+	tooltest.WantText(t, r.ToolResult, "a.go:1\n\nFound 3 total occurrences across 2 files. with pagination = limit: 1")
+	tooltest.WantOutput(t, r.ToolResult, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1","numMatches":3,"appliedLimit":1}`)
+	tooltest.WantText(t, call(t, tools, "Grep", tooltest.Input{"pattern": "nosuch", "output_mode": "count"}).ToolResult,
 		"No matches found\n\nFound 0 total occurrences across 0 files.")
 }

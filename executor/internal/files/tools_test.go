@@ -2,17 +2,11 @@ package files
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // testOptions configure [newTools]. The zero value is a session in a new directory.
@@ -20,7 +14,7 @@ type testOptions struct {
 	CWD     string
 	Environ []string
 	Clock   tool.Clock
-	Access  fakeAccess
+	Access  tooltest.Access
 }
 
 // session has the tools of this package and the files that its model has seen.
@@ -35,7 +29,7 @@ func newTools(t *testing.T, o testOptions) session {
 		o.CWD = t.TempDir()
 	}
 	if o.Clock == nil {
-		o.Clock = fakeClock{id: "id"}
+		o.Clock = tooltest.Clock{ID: "id"}
 	}
 	shell := tool.NewShell(tool.ShellOptions{CWD: o.CWD, Environ: o.Environ})
 	s := session{tracker: New(Options{Paths: shell, Clock: o.Clock, Access: o.Access}), tools: map[string]tool.Tool{}}
@@ -64,95 +58,8 @@ func (s session) Execute(ctx context.Context, use protocol.ToolUse) tool.Result 
 	return x.Run(WithCall(ctx, use), use)
 }
 
-// fakeClock never moves.
-type fakeClock struct{ id string }
-
-func (c fakeClock) Now() time.Time { return time.Time{} }
-func (c fakeClock) NewID() string  { return c.id }
-
-// fakeAccess allows changing unread files below one directory; "" allows it everywhere. Hidden files are not searched.
-type fakeAccess struct {
-	readable string
-	hidden   func(string) bool
-}
-
-func (a fakeAccess) IsChangeableUnread(path string, _ *protocol.AgentRef) bool {
-	return strings.HasPrefix(path, a.readable)
-}
-func (a fakeAccess) IsHidden(path string) bool { return a.hidden != nil && a.hidden(path) }
-
-type toolInput map[string]any
-
-func toolUse(t *testing.T, name string, input any) protocol.ToolUse {
-	t.Helper()
-	raw, ok := input.(string)
-	if !ok {
-		data, err := protocol.Marshal(input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw = string(data)
-	}
-	return protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(raw)}
-}
-
 // call runs a tool; input is JSON or a value to marshal.
 func call(t *testing.T, tools session, name string, input any) tool.Result {
 	t.Helper()
-	return tools.Execute(t.Context(), toolUse(t, name, input))
-}
-
-// structuredOutput returns the structured result that hosts receive.
-func structuredOutput[T any](t *testing.T, r tool.Result) (out T) {
-	t.Helper()
-	raw, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func wantText(t *testing.T, r tool.Result, isError bool, want string) {
-	t.Helper()
-	if diff := cmp.Diff(want, r.Content.Plain()); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
-	if r.IsError != isError {
-		t.Errorf("IsError = %v, want %v", r.IsError, isError)
-	}
-}
-
-func wantOutput(t *testing.T, r tool.Result, want string) {
-	t.Helper()
-	got, err := protocol.Marshal(r.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("tool_use_result (-want +got):\n%s", diff)
-	}
-}
-
-func writeFile(t *testing.T, dir, name, content string) string {
-	t.Helper()
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func fileText(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return tools.Execute(t.Context(), tooltest.Use(t, name, input))
 }

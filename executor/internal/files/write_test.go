@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/claudeless/claudeless/tests/tooltest"
 )
 
 // A file is replaced in one step: until then the old content is complete. Modes and symbolic links are kept, and hard
@@ -11,7 +13,7 @@ import (
 func TestWriteReplaces(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	writeFile(t, dir, "file", "old\n")
+	tooltest.WriteFile(t, dir, "file", "old\n")
 	if err := os.Chmod(file, 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +24,8 @@ func TestWriteReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := newTools(t, testOptions{CWD: dir})
-	call(t, tools, "Read", toolInput{"file_path": filepath.Join(dir, "soft")})
-	if r := call(t, tools, "Write", toolInput{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
+	call(t, tools, "Read", tooltest.Input{"file_path": filepath.Join(dir, "soft")})
+	if r := call(t, tools, "Write", tooltest.Input{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
 		t.Fatalf("Write: %+v", r)
 	}
 	for name, want := range map[string]string{"file": "new\n", "soft": "new\n", "hard": "old\n"} {
