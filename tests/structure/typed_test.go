@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/claudeless/claudeless/tests/internal/tree"
@@ -38,8 +39,23 @@ type goListPackage struct {
 	GoFiles                 []string
 }
 
-// typedPackages type-checks every package of the tree against the export data in the build cache.
+// typedPackages type-checks every package of the tree against the export data in the build cache. The tests share the
+// packages, so they must not change them.
 func typedPackages(t *testing.T) []checkedPackage {
+	t.Helper()
+	typed.Do(func() { typed.packages = checkPackages(t) })
+	if typed.packages == nil {
+		t.Fatal("the tree could not be type-checked")
+	}
+	return typed.packages
+}
+
+var typed struct { // constant: written once
+	sync.Once
+	packages []checkedPackage
+}
+
+func checkPackages(t *testing.T) []checkedPackage {
 	t.Helper()
 	exports := map[string]string{}
 	var product []goListPackage
