@@ -13,7 +13,7 @@ import (
 )
 
 // compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated repetitions
-// (a{2}{3}), counts above 1000, ripgrep's word boundaries (\<) and characters written as numbers (\u{41}).
+// (a{2}{3}), ripgrep's word boundaries (\<) and characters written as numbers (\u{41}).
 func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -23,7 +23,7 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if e := new(syntax.Error); errors.As(err, &e) {
 		plain = *e
 	}
-	d := ripgrepToGoPatternRewriter{pattern: pattern, itemStart: -1, exceedsLimit: plain.Code == syntax.ErrInvalidRepeatSize}
+	d := ripgrepToGoPatternRewriter{pattern: pattern, itemStart: -1}
 	if d.rewritePattern(); d.output.String() == pattern {
 		return re, err
 	}
@@ -43,8 +43,6 @@ type ripgrepToGoPatternRewriter struct {
 	openGroups []int // offsets in output at which the enclosing groups start
 	itemStart  int   // offset in output of the item to which a following repetition, such as *, applies; -1 means none
 	repeated   bool  // the item already has a repetition
-
-	exceedsLimit bool // nested counts, as in (a{90}){90}, multiply to more than Go's engine allows
 }
 
 func (d *ripgrepToGoPatternRewriter) rewritePattern() {
@@ -112,45 +110,9 @@ func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperato
 		item = "(?:" + item + ")"
 	}
 	d.output.Reset()
-	d.output.WriteString(before + d.repeatItemWithinGoCountLimit(item, repetitionOperator))
+	d.output.WriteString(before + item + repetitionOperator)
 	d.repeated = true
 	return operatorEnd
-}
-
-// repeatItemWithinGoCountLimit returns item with the repetition operator. If the count exceeds Go's limit, it writes
-// the item several times instead.
-func (d *ripgrepToGoPatternRewriter) repeatItemWithinGoCountLimit(item, repetitionOperator string) (repeatedItem string) {
-	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
-	step := most
-	if d.exceedsLimit && strings.Contains(item, "{") {
-		step = 1
-	}
-	count, isCount := strings.CutPrefix(strings.TrimSuffix(repetitionOperator, "?"), "{")
-	low, high, ranged := strings.Cut(strings.TrimSuffix(count, "}"), ",")
-	least, err := strconv.Atoi(low)
-	limit := least
-	if ranged && high != "" {
-		limit, _ = strconv.Atoi(high) // high contains only digits; a number too large to parse is above the limit anyway
-	}
-	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
-		return item + repetitionOperator
-	}
-	lazy := repetitionOperator[len(strings.TrimSuffix(repetitionOperator, "?")):]
-	var b strings.Builder
-	b.WriteString("(?:")
-	steps := func(n int, from string) {
-		for ; n > 0; n -= step {
-			b.WriteString(item + "{" + from + strconv.Itoa(min(n, step)) + "}" + lazy)
-		}
-	}
-	steps(least, "")
-	switch {
-	case ranged && high == "":
-		b.WriteString(item + "*" + lazy)
-	case ranged:
-		steps(limit-least, "0,")
-	}
-	return b.String() + ")"
 }
 
 func translateRipgrepEscapeToGo(escape string) string {
@@ -353,7 +315,7 @@ func describeSyntaxError(f ripgrepPatternError, e *syntax.Error) ripgrepPatternE
 		f.problem = "repetition operator missing expression"
 	case syntax.ErrInvalidRepeatSize:
 		f.problem = "invalid repetition count range, the start must be <= the end"
-		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || len(low) < len(high) || len(low) == len(high) && low <= high {
+		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || high == "" || len(low) < len(high) || len(low) == len(high) && low <= high {
 			f.problem = "ripgrep allows this count, but the simulated search does not"
 		}
 	case syntax.ErrInvalidEscape:

@@ -108,6 +108,9 @@ func matchIgnoreStyleGlob(pattern, rel string) bool {
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
 		name = path.Base(rel)
 	}
+	if strings.HasSuffix(pattern, "/**") {
+		pattern += "/*" // the content of the directory, but not the directory
+	}
 	ok, err := doublestar.Match(strings.TrimPrefix(pattern, "/"), name)
 	return ok && err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -23,20 +24,25 @@ type matchedLine struct {
 	count  int      // number of matches that begin in this line
 }
 
+// searchAllFiles searches the files below root, except those that ignore files exclude. A glob that names a file overrules them.
 func (s *grepSearch) searchAllFiles(ctx context.Context) ([]fileMatches, error) {
 	var found []fileMatches
+	rules := map[string]ignoreRules{filepath.Dir(s.root): ignoreRulesOf(filepath.Dir(s.root))} // by directory
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		dir := filepath.Dir(path)
+		isSkipped := path != s.root && (s.finder.options.Access.IsHidden(path) || rules[dir].ignores(path, err == nil && d.IsDir()) && !s.isNamedByGlob(path))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			return nil // unreadable files do not match
 		case d.IsDir():
-			if path != s.root && (isVersionControlDir(d.Name()) || s.finder.options.Access.IsHidden(path)) {
+			if isSkipped || path != s.root && isVersionControlDir(d.Name()) {
 				return fs.SkipDir
 			}
+			rules[path] = rules[dir].withRulesIn(path)
 			return nil
-		case path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path) || s.finder.options.Access.IsHidden(path)):
+		case isSkipped, path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path)):
 			return nil
 		}
 		if m, ok := s.searchFile(path); ok {
@@ -48,28 +54,29 @@ func (s *grepSearch) searchAllFiles(ctx context.Context) ([]fileMatches, error) 
 }
 
 func (s *grepSearch) matchesFilters(p string) bool {
-	rel, err := filepath.Rel(s.root, p)
-	if err != nil {
+	rel := s.pathBelowRoot(p)
+	if slices.ContainsFunc(s.filters, func(f string) bool { return !matchIgnoreStyleGlob(f, rel) }) {
 		return false
 	}
-	rel = filepath.ToSlash(rel)
-	for _, f := range s.filters {
-		if !matchIgnoreStyleGlob(f, rel) {
+	isPositive := false
+	for _, g := range splitGlobList(s.Glob) {
+		negated, ok := strings.CutPrefix(g, "!")
+		if ok && matchIgnoreStyleGlob(negated, rel) {
 			return false
 		}
+		isPositive = isPositive || !ok
 	}
-	positive, matched := false, false
-	for _, g := range splitGlobList(s.Glob) {
-		if negated, ok := strings.CutPrefix(g, "!"); ok {
-			if matchIgnoreStyleGlob(negated, rel) {
-				return false
-			}
-			continue
-		}
-		positive = true
-		matched = matched || matchIgnoreStyleGlob(g, rel)
-	}
-	return matched || !positive
+	return !isPositive || s.isNamedByGlob(p)
+}
+
+// isNamedByGlob reports whether the parameter glob matches the path.
+func (s *grepSearch) isNamedByGlob(p string) bool {
+	rel := s.pathBelowRoot(p)
+	return slices.ContainsFunc(splitGlobList(s.Glob), func(g string) bool { return g[0] != '!' && matchIgnoreStyleGlob(g, rel) })
+}
+
+func (s *grepSearch) pathBelowRoot(p string) string {
+	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(p, s.root), string(filepath.Separator)))
 }
 
 func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
