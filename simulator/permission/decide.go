@@ -227,24 +227,6 @@ func (d callDecider) skillVerdictWithoutRule(c *analyzedCall) Verdict {
 	return c.allowVerdict("")
 }
 
-// commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
-var commandSubstitutionPattern = shellcmd.LazyRegexp("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
-
-// harmlessBackgroundApproval returns the approval request for a command line that runs harmless commands in the
-// background. A rule that allows the whole tool does not replace the approval (observed with 2.1.330).
-func harmlessBackgroundApproval(c commandLine) *approvalRequest {
-	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
-		return nil
-	}
-	reading, judge := commandLineWithScript(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // for commands that read, substitutions and constant arithmetic count as plain text
-	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
-	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
-	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectReadOrWriteApproval() == nil {
-		return obstacleApproval(c.script.Obstacle, true)
-	}
-	return nil
-}
-
 // noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token estimates.
 const noApprovalSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
 	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +

@@ -115,6 +115,13 @@ func newCommandLineOfCall(shellCall *analyzedCall) commandLine {
 	return commandLine{analyzedCall: shellCall, words: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.absolutePathFromCurrentDir("")}}
 }
 
+func commandLineWithScript(c commandLine, script string) commandLine {
+	call := *c.analyzedCall
+	call.command = script
+	call.script, call.parseErr = shellcmd.Parse(script)
+	return commandLine{analyzedCall: &call, words: c.words, startDirs: c.startDirs}
+}
+
 type fileOperand struct {
 	text string // the path that the word names, or the word itself if it may name several paths
 	// paths are the files that the word names, with ~ expanded. For a glob, paths contains the directory before its

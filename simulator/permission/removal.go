@@ -179,13 +179,6 @@ func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	return out
 }
 
-func commandLineWithScript(c commandLine, script string) commandLine {
-	call := *c.analyzedCall
-	call.command = script
-	call.script, call.parseErr = shellcmd.Parse(script)
-	return commandLine{analyzedCall: &call, words: c.words, startDirs: c.startDirs}
-}
-
 // removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside the command line.
 func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
 	changesDirectory := c.chainDirectory == "" && slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {

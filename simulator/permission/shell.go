@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ func (c commandLine) decideShell() Verdict {
 	if name := c.script.FirstProgramNeedingPermissionDespiteRule(); obstacle.Kind == shellcmd.NoObstacle && name != "" {
 		obstacle = shellcmd.Obstacle{Kind: shellcmd.ObstacleEval, Text: name}
 	}
+	if c.script.IsPipeline && obstacle.Kind == shellcmd.ObstacleBackground {
+		obstacle = shellcmd.Obstacle{} // it belongs to one stage, whose commands need approval
+	}
 	q := obstacleApproval(obstacle, c.isEverySimpleCommandAllowed())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundWithoutParsing()) {
 		q = approvalWithEmptySuggestionList("Parse error").setReasonCode(reasonCodeTooComplex)
@@ -25,10 +29,12 @@ func (c commandLine) decideShell() Verdict {
 	if q := c.riskyDirectoryChangeApproval(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if q := c.redirectReadOrWriteApproval(); q != nil {
+	parts := c.decideSimpleCommands()
+	refusedOtherwise := slices.ContainsFunc(refusedCommands(parts), func(x commandVerdict) bool { return !isReadOnlyCommandWithWriteRedirect(x.cmd) })
+	if q := c.redirectReadOrWriteApproval(); q != nil && (!c.script.IsPipeline || !refusedOtherwise) {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	return c.combineVerdicts(c.decideSimpleCommands())
+	return c.combineVerdicts(parts)
 }
 
 // askVerdictForReasonOtherThanRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule.
@@ -87,6 +93,12 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", reasonCode: ruleReasonCode(source)}
 		return out
 	}
+	if stage := commandLineWithScript(c, cmd.Stage); c.script.IsPipeline && stage.script.Obstacle.Kind == shellcmd.ObstacleBackground {
+		if out.approval = harmlessBackgroundApproval(stage); out.approval != nil {
+			out.approval.reasonCode = out.approval.reasonType
+		}
+		return out
+	}
 	inner := cmd.WithoutBuiltinAndTimeoutPrefix()
 	if q := approvalForDangerousFindOrAwk(inner); q != nil {
 		out.approval = q
@@ -106,7 +118,8 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 		out.isAllowed, out.isAllowedByExactRule = true, exact
 	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
 	case cmd.IsReadOnly():
-		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
+		isUnknownFileShown := inner.Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
+		out.isAllowed = !isUnknownFileShown || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
 	case c.modeAndRules.modeIsAcceptEditsOrAuto() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyCommandWithWriteRedirect(cmd)):
 		out.isAllowed, out.isAllowedByMode = true, true
 	case isReadOnlyCommandWithWriteRedirect(cmd) && c.redirectReadOrWriteApproval() == nil:
@@ -117,11 +130,6 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 		out.approval = inside
 	}
 	return out
-}
-
-// readsFilesNamedByXargsInput reports whether the command shows files whose names come from another command.
-func readsFilesNamedByXargsInput(cmd shellcmd.Command) bool {
-	return cmd.WithoutBuiltinAndTimeoutPrefix().Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
 // isAllowedByAcceptEditsMode reports whether the permission mode acceptEdits allows the command. The command touch is allowed
@@ -142,8 +150,34 @@ func isAllowedByAcceptEditsMode(cmd shellcmd.Command) bool {
 	return isAutoAllowedInAcceptEdits(inner.Name())
 }
 
+// commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
+var commandSubstitutionPattern = shellcmd.LazyRegexp("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
+
+// harmlessBackgroundApproval returns the approval request for a command line that runs harmless commands in the
+// background. A rule that allows the whole tool does not replace the approval (observed with 2.1.330).
+func harmlessBackgroundApproval(c commandLine) *approvalRequest {
+	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
+		return nil
+	}
+	if c.script.IsPipeline {
+		if slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
+			return harmlessBackgroundApproval(commandLineWithScript(c, cmd.Stage)) != nil
+		}) {
+			return new(approvalForRefusedCommands(refusedCommands(c.decideSimpleCommands())))
+		}
+		return nil
+	}
+	reading, judge := commandLineWithScript(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // for commands that read, substitutions and constant arithmetic count as plain text
+	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
+	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
+	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectReadOrWriteApproval() == nil {
+		return obstacleApproval(c.script.Obstacle, true)
+	}
+	return nil
+}
+
 func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
-	refused := slices.DeleteFunc(slices.Clone(parts), func(x commandVerdict) bool { return x.isAllowed })
+	refused := refusedCommands(parts)
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
 		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestionList(needsApprovalText))
@@ -170,13 +204,23 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	return c.askVerdictFromApprovalRequest(q)
 }
 
+func refusedCommands(parts []commandVerdict) []commandVerdict {
+	return slices.DeleteFunc(slices.Clone(parts), func(x commandVerdict) bool { return x.isAllowed })
+}
+
 func approvalForRefusedCommands(refusedCommands []commandVerdict) approvalRequest {
-	texts, moved := make([]string, len(refusedCommands)), false
+	var texts []string
+	moved, circuitBreaker := false, ""
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
-	for i, x := range refusedCommands {
-		texts[i] = x.cmd.Text
+	for _, x := range refusedCommands {
+		if text := cmp.Or(x.cmd.Stage, x.cmd.Text); x.cmd.Stage == "" || !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 		moved = moved || x.changedDirectory
+		if x.approval != nil {
+			circuitBreaker = cmp.Or(circuitBreaker, x.approval.circuitBreaker)
+		}
 		if x.approval != nil && len(refusedCommands) == 1 {
 			out = append(out, x.approval.suggestions...)
 			continue
@@ -194,10 +238,10 @@ func approvalForRefusedCommands(refusedCommands []commandVerdict) approvalReques
 		out = append(out, rules)
 	}
 	what := "The following part requires approval: "
-	if len(refusedCommands) > 1 {
+	if len(texts) > 1 {
 		what = "The following parts require approval: "
 	}
-	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, reasonCode: reasonCodeOfRefusedCommands(refusedCommands)}
+	return approvalRequest{circuitBreaker: circuitBreaker, message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, reasonCode: reasonCodeOfRefusedCommands(refusedCommands)}
 }
 
 // reasonCodeOfRefusedCommands returns the reason code of a command line from the codes of its refused parts. A part whose paths

@@ -85,7 +85,8 @@ func (c commandLine) readDenialAfterCD(directories []string, commandName string,
 }
 
 // approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an
-// argument of a shell, as in sh -c "rm x". It returns nil if no rule denies a command of the script.
+// argument of a shell, as in sh -c "rm x". It returns nil if no rule denies a command of the script, or if nothing in the
+// script looks like a removal (observed with 2.1.330).
 func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	if c.toolClass != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.analyzedCall) {
 		return nil
@@ -95,12 +96,18 @@ func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 		scripts = append(scripts, commandLineWithScript(c, cmd.WrapperOptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
 	}
 	for _, inner := range scripts {
-		if c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, inner.analyzedCall) {
+		if mayRemoveFilesPattern().MatchString(quotePattern().ReplaceAllString(inner.command, "")) && c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, inner.analyzedCall) {
 			return &approvalRequest{
-				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
-				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyNeedsApprovalOfEachCall,
+				message:    "A permission rule denies a command inside this shell -c script, so Claude Code could not check it for dangerous removals. Approving runs the whole script, including that command.",
+				reasonType: "safetyCheck", reason: "A permission rule denies a command in this shell -c script", safety: protocol.SafetyNeedsApprovalOfEachCall, circuitBreaker: "dangerousRemoval",
 			}
 		}
 	}
 	return nil
 }
+
+// mayRemoveFilesPattern matches a script, without quotes, that contains rm or rmdir, braces that expand, or a variable as program.
+var (
+	mayRemoveFilesPattern = shellcmd.LazyRegexp("\\{[^{}\\s]*(,|\\.\\.)|(?i:(^|[^\\w.-])rm(dir)?([^\\w.-]|$))|(^|[;&|(){}\n`!])\\s*(\\w+\\+?=\\S*\\s+)*\\$")
+	quotePattern          = shellcmd.LazyRegexp(`\$?['"]|\\`)
+)

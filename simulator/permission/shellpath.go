@@ -281,7 +281,7 @@ func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *appro
 
 func (c commandLine) refusedCommandTextOrWholeLine(refusedCommand shellcmd.Command) string {
 	if c.script.IsPipeline {
-		return refusedCommand.Text
+		return refusedCommand.Stage
 	}
 	return c.command
 }

@@ -260,7 +260,7 @@ func (c *analyzedCall) newCommandLineDenialVerdict() Verdict {
 		}
 		for _, cmd := range c.script.Commands {
 			if c.script.IsPipeline && reasonType != "rule" && r.matchesCommand(cmd) {
-				command = cmd.Text
+				command = cmd.Stage
 			}
 		}
 	}
@@ -333,7 +333,7 @@ func obstacleApproval(o shellcmd.Obstacle, commandsAreAllowed bool) *approvalReq
 		if slices.Contains([]shellcmd.ObstacleKind{shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleVariableTestWithSubscript}, o.Kind) {
 			code = reasonCodeSemantics
 		}
-		text := cmp.Or(obstacleTexts()[o.Kind], "A variable in this command can't be checked before it runs")
+		text := cmp.Or(obstacleTexts()[o.Kind+shellcmd.ObstacleKind("/"+o.Text)], obstacleTexts()[o.Kind], "A variable in this command can't be checked before it runs")
 		return approvalWithEmptySuggestionList(strings.ReplaceAll(text, "%s", o.Text)).setReasonCode(code)
 	}
 }

@@ -69,21 +69,28 @@ func (r *scriptReader) hasCommentAfterListOperator(list *syntax.BinaryCmd) bool 
 }
 
 func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
-	open, followed := false, false
+	open, followed, next := false, false, ""
 	for _, redir := range s.Redirs {
 		if isIfWhileOrTest(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
 			return Obstacle{Kind: ObstacleDollarQuotedText}
 		}
 		if redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc {
 			line, _, _ := strings.Cut(r.source[redir.Word.End().Offset():], "\n")
-			open, followed = open || !isDelimiterQuoted(redir.Word), followed || strings.TrimSpace(line) != ""
+			line = strings.TrimSpace(line)
+			open, followed = open || !isDelimiterQuoted(redir.Word), followed || line != ""
+			switch {
+			case strings.Contains(line, "&&"), strings.Contains(line, "||"):
+				next = "list"
+			case strings.HasPrefix(line, "|"):
+				next = "pipe"
+			}
 		}
 	}
 	switch {
 	case open:
-		return Obstacle{Kind: ObstacleExpandedHeredoc}
+		return Obstacle{ObstacleExpandedHeredoc, next}
 	case followed, len(s.Redirs) > 0 && isIfWhileOrTest(s.Cmd):
-		return Obstacle{Kind: ObstacleUnclearRedirect}
+		return Obstacle{ObstacleUnclearRedirect, next}
 	case s.Background && r.isOutsideCompoundCommand():
 		return Obstacle{Kind: ObstacleBackground}
 	case s.Background:

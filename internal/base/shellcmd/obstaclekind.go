@@ -23,8 +23,8 @@ const (
 	ObstacleArithmetic                         ObstacleKind = "arithmetic"                         // $((NAME+1)); Text = NAME
 	ObstacleBraces                             ObstacleKind = "braces"                             // {a,b}
 	ObstacleBackslashBeforeSpaceOrLineEnd      ObstacleKind = "backslashBeforeSpaceOrLineEnd"      // a\ b, or a continued line inside a word
-	ObstacleExpandedHeredoc                    ObstacleKind = "expandedHeredoc"                    // << EOF, in which the text is expanded
-	ObstacleUnclearRedirect                    ObstacleKind = "unclearRedirect"                    // a redirection of a compound command, << EOF followed by other text on the line, or a descriptor above 9
+	ObstacleExpandedHeredoc                    ObstacleKind = "expandedHeredoc"                    // << EOF, in which the text is expanded; Text = "pipe" or "list" if a pipe, && or || follows on the line
+	ObstacleUnclearRedirect                    ObstacleKind = "unclearRedirect"                    // a redirection of a compound command, << EOF followed by other text on the line (Text as above), or a descriptor above 9
 	ObstacleReadWriteOrNamedDescriptorRedirect ObstacleKind = "readWriteOrNamedDescriptorRedirect" // <> FILE or {name}> FILE
 	ObstacleEval                               ObstacleKind = "eval"                               // eval and similar commands; Text is the command
 	ObstacleArithmeticTest                     ObstacleKind = "arithmeticTest"                     // [[ a -eq b ]]; Text = "[[ ... -eq ..."

@@ -59,7 +59,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 			err = ErrUncertain
 		case err == nil && seen.misplaced != nil:
 			err = syntax.ParseError{Pos: seen.misplaced.Pos(), Text: "the word can only be used to continue or end a command"}
-		case err == nil && seen.endsInUnpairedBackslash():
+		case err == nil && (len(seen.text)-len(strings.TrimRight(seen.text, `\`)))%2 == 1 && seen.words[len(seen.text)-1]: // a backslash that escapes nothing
 			err = errFinalBackslash
 		}
 		return stmts, err
@@ -265,11 +265,6 @@ func (c *parseResultChecker) offsetOfBackslashEndingComment() (offsetOrZero int)
 		}
 	}
 	return 0
-}
-
-// endsInUnpairedBackslash reports whether the script ends in a word with a backslash that escapes nothing.
-func (c *parseResultChecker) endsInUnpairedBackslash() bool {
-	return len(c.text[len(strings.TrimRight(c.text, `\`)):])%2 == 1 && c.words[len(c.text)-1]
 }
 
 func (c *parseResultChecker) isParseResultConfirmed() bool {

@@ -40,6 +40,7 @@ type Command struct {
 	// written. Args[0] is the program. Args is empty if the command has only assignments or redirections.
 	Args        []string
 	Text        string   // source of assignments and words, without redirections
+	Stage       string   // source between two pipes that contains the command, without > and >> redirections; empty without a pipe
 	Assignments []string // sources of the assignments before the command (NAME=value)
 	Redirects   []Redirect
 	Words       []Word // one description for each element of Args
@@ -82,7 +83,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directoryVariables: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directoryVariables: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
@@ -94,6 +95,7 @@ func Parse(cmd string) (Script, error) {
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, r.analyseNodeDuringWalk)
 	}
+	r.setStages()
 	for _, c := range r.script.Commands {
 		for i := range c.Words {
 			c.Words[i] = c.Words[i].withVariableValuesAppliedOrDropped(!r.isUnresolved)
@@ -128,14 +130,9 @@ type scriptReader struct {
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
 	compounds    map[syntax.Node]WordClarity // results of clarityOfOutermostCompoundCommand
-	// continuedBefore and continuedAfter are the line continuations (backslash and newline) between a statement and a pipe next
-	// to it. They belong to the Text of the command.
-	continuedBefore, continuedAfter map[*syntax.Stmt]string
-}
-
-// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in a semicolon or an ampersand.
-func (r *scriptReader) hasSemicolonOrAmpersandInSubshell(subshell *syntax.Subshell) bool {
-	return slices.ContainsFunc(subshell.Stmts, func(s *syntax.Stmt) bool { return s.Background || r.source[s.Semicolon.Offset()] == ';' })
+	starts       []int                       // offset of each command of the script
+	// pipes and outputRedirects have, for each, the offsets of its first byte and of the byte after it.
+	pipes, outputRedirects [][2]int
 }
 
 // analyseNodeDuringWalk is called with every node before its children, and with nil after them.
@@ -161,17 +158,17 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		r.recordGroupStartingWithAssignment(n.Lbrace, n.Rbrace)
 	case *syntax.Subshell:
 		r.recordGroupStartingWithAssignment(n.Lparen, n.Rparen)
-		r.script.SubshellList = r.script.SubshellList || r.hasSemicolonOrAmpersandInSubshell(n)
+		r.script.SubshellList = r.script.SubshellList || slices.ContainsFunc(n.Stmts, func(s *syntax.Stmt) bool { return s.Background || r.source[s.Semicolon.Offset()] == ';' })
 	case *syntax.BinaryCmd:
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			r.script.IsPipeline = true
+			r.pipes = append(r.pipes, [2]int{int(n.OpPos.Offset()), int(n.OpPos.Offset()) + len(n.Op.String())})
 			r.script.IsOpaque = r.script.IsOpaque || slices.ContainsFunc(r.parents, func(n syntax.Node) bool { // the real CLI does not analyse this pipe
 				_, timed := n.(*syntax.TimeClause)
 				cmd, ok := n.(syntax.Command)
 				return timed || ok && isIfWhileOrTest(cmd)
 			})
-			r.recordLineContinuationsAroundPipe(n)
 		}
 	case *syntax.Stmt:
 		r.readStatement(n)
@@ -216,20 +213,6 @@ func (r *scriptReader) isOutsideCompoundCommand() bool {
 
 var assignmentStartPattern = LazyRegexp(`^\s*\w+=`)
 
-func (r *scriptReader) recordLineContinuationsAroundPipe(n *syntax.BinaryCmd) {
-	op, last := int(n.OpPos.Offset()), n.X
-	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
-		last = pipe.Y
-	}
-	if strings.Contains(r.source[min(int(last.End().Offset()), op):op], "\\\n") {
-		r.continuedAfter[last] = " \\"
-	}
-	start := op + len(n.Op.String())
-	if gap := r.source[start:max(int(n.Y.Pos().Offset()), start)]; strings.Contains(gap, "\\\n") {
-		r.continuedBefore[n.Y] = strings.TrimLeft(gap, " \t")
-	}
-}
-
 // addDeclaration adds a declaration or a let command, whose words the real CLI does not analyse.
 func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
 	c := Command{Text: r.sourceText(n), Clarity: ClarityNotAnalysed, Redirects: redirects}
@@ -246,7 +229,7 @@ func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
 	for word := range strings.FieldsSeq(c.Text) {
 		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{Source: word})
 	}
-	r.script.Commands = append(r.script.Commands, c)
+	r.addCommand(c, n)
 }
 
 // declarationAllowableByRulePattern matches a declaration that a rule can allow.
@@ -277,7 +260,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	if !ok {
 		switch s.Cmd.(type) {
 		case nil:
-			r.script.Commands = append(r.script.Commands, Command{Redirects: redirects})
+			r.addCommand(Command{Redirects: redirects}, s)
 		case *syntax.DeclClause, *syntax.LetClause:
 			r.addDeclaration(s.Cmd, redirects)
 		default:
@@ -314,10 +297,45 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	}
 	c.Text = strings.Join(parts, " ")
 	r.addRedirectsToText(&c, call, s.Redirs)
-	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
-	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
-	r.script.Commands = append(r.script.Commands, c)
+	r.addCommand(c, s)
 }
+
+func (r *scriptReader) addCommand(c Command, node syntax.Node) {
+	r.script.Commands = append(r.script.Commands, c)
+	r.starts = append(r.starts, int(node.Pos().Offset()))
+}
+
+// setStages sets the Stage of each command of a pipeline, and adds to its Text the line continuations next to a pipe.
+func (r *scriptReader) setStages() {
+	source := []byte(r.source[:r.end])
+	for _, cut := range r.outputRedirects {
+		copy(source[cut[0]:min(cut[1], r.end)], make([]byte, cut[1]-cut[0]))
+	}
+	for i, start := range r.starts {
+		from, to := 0, r.end
+		for _, pipe := range r.pipes {
+			if pipe[0] < start {
+				from = max(from, pipe[1])
+			} else {
+				to = min(to, pipe[0])
+			}
+		}
+		if !r.script.IsPipeline || from >= to {
+			continue
+		}
+		c := &r.script.Commands[i]
+		c.Stage = strings.TrimSpace(zeroBytesPattern().ReplaceAllString(string(source[from:to]), " "))
+		if gap := strings.TrimLeft(r.source[from:max(start, from)], " \t"); strings.HasPrefix(gap, "\\\n") && (i == 0 || r.starts[i-1] < from) {
+			c.Text, c.IsContinued = gap+c.Text, true
+		}
+		if strings.HasSuffix(c.Stage, "\\") && (i+1 == len(r.starts) || r.starts[i+1] > to) {
+			c.Text, c.IsContinued = c.Text+" \\", true
+		}
+	}
+}
+
+// zeroBytesPattern matches redirections that are overwritten with zeros, and the blanks around them.
+var zeroBytesPattern = LazyRegexp(`([ \t]*\x00+)+[ \t]*`)
 
 // readWords adds the words of a simple command, and returns their sources.
 func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (sources []string) {
@@ -368,6 +386,9 @@ func (r *scriptReader) addRedirectsToText(c *Command, call *syntax.CallExpr, red
 
 func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
+	if n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.RdrAll {
+		r.outputRedirects = append(r.outputRedirects, [2]int{int(n.Pos().Offset()), int(n.Word.End().Offset())})
+	}
 	if n.Word != nil {
 		values := r.values
 		r.values = nil // the real CLI does not know the values of variables here (observed with 2.1.330)

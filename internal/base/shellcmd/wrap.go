@@ -123,7 +123,6 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// hasArgumentsHidingWrappedProgram reports whether unknown arguments of a wrapper hide the program that it runs.
 func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
 	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
@@ -259,8 +258,9 @@ func (c Command) UnwrappedCommandLines() []string {
 		words := c.Words[len(c.Words)-len(args):]
 		args[0] = cmp.Or(words[0].Value, args[0])
 		isFirst := len(args) == len(c.Args)
+		mayBeEmpty := words[0].Value == "" && maybeEmptyWord().MatchString(words[0].Source) && words[0].Source != "$HOME"
 		switch {
-		case (!isFirst || c.IsTimed) && words[0].mayBeEmpty():
+		case (!isFirst || c.IsTimed) && mayBeEmpty: // the real CLI skips such a word after a wrapper command such as env (observed with 2.1.330)
 			args = args[1:]
 			continue
 		case words[0].IsDollarQuoted:
@@ -315,12 +315,6 @@ func (c Command) unwrappedLinesIfFirstVariableEmpty(wrapperWords []Word) []strin
 		return nil
 	}
 	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.UnwrappedCommandLines()
-}
-
-// mayBeEmpty reports whether the word is an expansion that may be empty. The real CLI skips such a word after a wrapper
-// command such as env (observed with 2.1.330).
-func (w Word) mayBeEmpty() bool {
-	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }
 
 func isWrapperHidingProgramFromRules(args []string) bool {
