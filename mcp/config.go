@@ -153,7 +153,7 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 	}
 	wrong := &ConfigFlagError{}
 	for _, value := range o.Values {
-		if problem := l.addServersOfFlagValue(value); problem != "" {
+		if problem := l.addServersOfFlagValue(value); value != "" && problem != "" {
 			wrong.Details = append(wrong.Details, problem)
 		}
 	}

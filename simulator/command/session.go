@@ -95,18 +95,32 @@ func modelDisplayText(name string) string {
 	return shown
 }
 
+// effortDescriptions returns the first sentence of the real CLI's description of each effort level.
+func effortDescriptions() map[string]string {
+	return map[string]string{
+		"low": "Quick, straightforward implementation with minimal overhead", "medium": "Balanced approach with standard implementation and testing",
+		"high": "Comprehensive implementation with extensive testing and documentation", "xhigh": "Deeper reasoning than high, just below maximum (on supported models)",
+		"max": "Maximum capability with deepest reasoning.",
+	}
+}
+
 func setEffortAndAnswer(o Options, level string) string {
-	const options = "low, medium, high, xhigh, max, auto, ultracode [on|off]"
-	switch {
+	level = strings.ToLower(level)
+	current := cmp.Or(o.State.SessionStateSnapshot().Effort, "medium")
+	switch description := effortDescriptions()[level]; {
 	case level == "":
 		return "Usage: /effort <low|medium|high|xhigh|max|auto|ultracode [on|off]>"
-	case !slices.Contains(strings.Split(options, ", ")[:6], level):
-		return "Unknown option: " + level + ". Options: " + options
+	case level == "ultracode", level == "ultracode on":
+		return "Ultracode on (this session only): dynamic workflows on every task. Effort stays " + current + "."
+	case level == "ultracode off":
+		return "Ultracode off. Effort stays " + current + "."
+	case level == "auto":
+		o.State.SetReportedEffort("")
+		return "Effort level set to auto (this session only)"
+	case description == "":
+		return "Unknown option: " + level + ". Options: low, medium, high, xhigh, max, auto, ultracode [on|off]"
+	default:
+		o.State.SetReportedEffort(level)
+		return "Set effort level to " + level + " (this session only): " + description
 	}
-	o.State.SetReportedEffort(level)
-	text := "Set effort level to " + level + " (this session only)"
-	if level == "high" {
-		text += ": Comprehensive implementation with extensive testing and documentation"
-	}
-	return text
 }

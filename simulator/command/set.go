@@ -87,7 +87,7 @@ type builtinCommand struct {
 }
 
 // Run runs the command. A nil outcome means that the model gets a prompt. The output has the wording of the real CLI.
-func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (c builtinCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {
 	case "model":
@@ -102,6 +102,11 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 		said.Text = mcpServersText(o, call.Args)
 	case "color":
 		said.Text, c.set.promptBarColor = answerAndPromptBarColor(c.set.promptBarColor, call.Args)
+	case "security-review": // its text begins with the changes of the branch
+		review := catalog.Command{Body: "!`git diff --name-only origin/HEAD...`", Tools: []string{"Bash(git diff:*)"}}
+		if _, err := ExpandText(ctx, o.Shell, o.State, review, ""); err != nil && !strings.Contains(err.Error(), "not a git repository") {
+			said.Text, said.Failed = err.Error(), true
+		}
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"

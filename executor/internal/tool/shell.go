@@ -145,7 +145,7 @@ func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdo
 	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: stdout, Limit: most}
 	var res proc.Result
-	for _, sh := range bashAndShExecutables() {
+	for _, sh := range bashAndShExecutables(o.Env) {
 		o.Path, o.Args = sh, []string{"-c", commandLine}
 		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -162,7 +162,14 @@ func checkSystemSupportsBash(goos string) error {
 	return nil
 }
 
-func bashAndShExecutables() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+// bashAndShExecutables returns the shells to try, in order. The first one is $SHELL if it is a bash.
+func bashAndShExecutables(environ []string) []string {
+	shells := []string{"bash", "/bin/bash", "sh", "/bin/sh"}
+	if path := proc.Getenv(environ, "SHELL"); filepath.Base(path) == "bash" {
+		shells = append([]string{path}, shells...)
+	}
+	return shells
+}
 
 // newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
@@ -173,14 +180,18 @@ func (s *Shell) newCommand() proc.Command {
 		dir = root
 	}
 	env := append(slices.Clone(s.options.Environ), "PWD="+dir)
-	if name := filepath.Base(s.Getenv("SHELL")); name != "bash" && name != "zsh" { // the shells of the real CLI
-		env = append(env, "SHELL=/bin/bash")
+	shell := "/bin/bash"
+	for _, path := range []string{s.Getenv("SHELL"), s.Getenv("CLAUDE_CODE_SHELL")} {
+		if name := filepath.Base(path); name == "bash" || name == "zsh" { // the shells of the real CLI
+			shell = path
+		}
 	}
+	env = append(env, "SHELL="+shell)
 	return proc.Command{Env: env, Dir: dir}
 }
 
 func startWithDirectoryReport(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
-	for _, sh := range bashAndShExecutables() {
+	for _, sh := range bashAndShExecutables(c.Env) {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break

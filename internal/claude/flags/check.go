@@ -63,18 +63,13 @@ func RefusalMessage(err error) (message string) {
 	return ""
 }
 
-// isUUID reports whether text is a UUID. It compiles its pattern in each call, because most runs do not need the pattern.
-func isUUID(text string) bool {
-	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
-}
-
 func validateAndTrimSessionFlags(_ *process.System, f *Flags) error {
 	name := []rune(strings.TrimSpace(f.SessionName))
 	f.SessionName = string(name[:min(len(name), 200)])
 	switch {
 	case f.SessionID != "" && (f.Continue || f.WasGiven("resume")) && !f.ForkSession:
 		return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
-	case f.SessionID != "" && !isUUID(f.SessionID):
+	case f.SessionID != "" && !regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(f.SessionID): // most runs do not need the pattern
 		return process.Verbatimf("Error: Invalid session ID. Must be a valid UUID.")
 	case f.WasGiven("tmux") && !f.WasGiven("worktree"):
 		return process.Verbatimf("Error: --tmux requires --worktree")
@@ -182,7 +177,7 @@ func appendPromptFile(s *process.System, f *Flags, promptToExtend *string, file,
 const knownBeta = "context-1m-2025-08-07"
 
 func warnAboutEffortAndDropUnknownBetas(s *process.System, f *Flags) {
-	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
+	if f.WasGiven("effort") && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}
 	f.Betas = slices.DeleteFunc(f.Betas, func(beta string) bool {
