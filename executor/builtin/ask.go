@@ -104,7 +104,9 @@ func (o askUserQuestionOutput) modelText(questions []askedQuestion) string {
 			pair += " notes: " + remark.Notes
 		}
 		pairs = append(pairs, pair)
-		chosen = chosen && remark.Notes == "" && q.hasOptionForEveryLabel(parts)
+		chosen = chosen && remark.Notes == "" && !slices.ContainsFunc(parts, func(label string) bool {
+			return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == label })
+		})
 	}
 	switch all := strings.Join(pairs, ", "); {
 	case all == "":
@@ -133,10 +135,4 @@ func (q askedQuestion) decodeAnswer(raw json.RawMessage) (text string, parts []s
 		parts = []string{text}
 	}
 	return text, parts
-}
-
-func (q askedQuestion) hasOptionForEveryLabel(labels []string) bool {
-	return !slices.ContainsFunc(labels, func(label string) bool {
-		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == label })
-	})
 }

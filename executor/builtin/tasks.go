@@ -55,7 +55,6 @@ type checklist struct {
 // checklistTasks are sorted by id.
 type checklistTasks []*checklistTask
 
-// find returns the task with this id, or nil.
 func (l checklistTasks) find(id string) *checklistTask {
 	if i := slices.IndexFunc(l, func(k *checklistTask) bool { return k.ID == id }); i >= 0 {
 		return l[i]

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -43,16 +44,11 @@ func (p Profile) plugins() []protocol.Plugin {
 	return list
 }
 
-func hostCapabilities() []string {
-	return []string{
-		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_soft_error_result_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
-		"ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
-	}
-}
-
 // CapabilitiesToldToHost returns the capabilities in the answer to initialize.
 func (p Profile) CapabilitiesToldToHost() []string {
-	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(tableOfFirstVersions("capabilities"), name) })
+	all := strings.Fields("ui_surface_v1 mcp_call_result_not_for_model_v1 mcp_call_soft_error_result_v1 mcp_call_check_permissions_v1 " +
+		"voice_call_talk_line_v1 ui_pane_widget_v1 reload_plugins_refuse_if_busy_v1 get_usage_detached_v1")
+	return slices.DeleteFunc(all, func(name string) bool { return !p.includes(tableOfFirstVersions("capabilities"), name) })
 }
 
 // HasTool reports whether the profile's version has a built-in tool in the profile's environment.

@@ -81,11 +81,6 @@ func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt st
 	return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
 }
 
-// isWordDifferentInNextRun reports whether a word, such as a number, an id or a path, would differ in the next run.
-func isWordDifferentInNextRun(promptWord string) bool {
-	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
-}
-
 // longestUniqueWordSequence returns wordCount consecutive words that no other prompt has, from the first line with such words. Of
 // several candidates in the line, it returns the longest text; empty means none.
 func (p *patternChooser) longestUniqueWordSequence(original, redacted string, wordCount int) string {
@@ -96,7 +91,8 @@ func (p *patternChooser) longestUniqueWordSequence(original, redacted string, wo
 			run := strings.Join(words[i:i+wordCount], " ")
 			trimmed := strings.Trim(run, ".,;:!?\"'`()[] ")
 			const shortestPart = 4
-			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isWordDifferentInNextRun(trimmed) || !strings.Contains(original, trimmed) {
+			isVolatile := strings.ContainsAny(trimmed, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(trimmed, "REDACTED_")
+			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isVolatile || !strings.Contains(original, trimmed) {
 				continue
 			}
 			if p.isDistinctiveForPrompt(trimmed, words[i:i+wordCount], original) {

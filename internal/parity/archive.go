@@ -297,16 +297,11 @@ type CaseStep struct {
 	Line  int      `json:"line"`            // line in the file of the case
 }
 
-// argumentFormByStepVerb returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.
-func argumentFormByStepVerb() map[string]string {
-	return map[string]string{
+func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
+	known := map[string]string{ // the form of the argument; "?" means that it is optional, empty means none
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
 		"deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": "",
 	}
-}
-
-func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
-	known := argumentFormByStepVerb()
 	for i, text := range splitLines(f.data) {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue

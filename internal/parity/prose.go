@@ -89,7 +89,6 @@ func maskBuiltInDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltInAgentOrCommand reports whether the CLI has a built-in command or, for "agents", a built-in agent of this name.
 func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)

@@ -92,7 +92,8 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 	shown, ends := splitOffTurnEndEvents(h.showHookEventsNowIfPossible(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
-		shown = append(shown, ignoredDeferEvent(use.Name))
+		text := "PreToolUse:" + use.Name + " hook asked to defer, which works only for the single call of a message; it is ignored."
+		shown = append(shown, &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}})
 	}
 	answer := resultIfHookPreventsCall(use, before)
 	if answer == nil && before.UpdatedInput != nil {
@@ -299,13 +300,6 @@ func preToolUseRejectionResult(hookText string) executor.Result {
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource}
 	r.CountDenial = true
 	return r
-}
-
-func ignoredDeferEvent(tool string) protocol.Event {
-	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
-		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
-		{Key: "level", Value: "warning"},
-	}}
 }
 
 // contentFromHookOutput converts a hook's output. A string or blocks stay unchanged; anything else becomes JSON text.

@@ -318,10 +318,3 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 		line.Sandboxed = new(bool)
 	}
 }
-
-func isFailedResult(ev *protocol.User) bool {
-	return slices.ContainsFunc(ev.Message.Content.Blocks, func(b protocol.Block) bool {
-		r, is := b.(protocol.ToolResultBlock)
-		return is && r.IsError != nil && *r.IsError
-	})
-}

@@ -20,7 +20,7 @@ func Bash(c *Commands) tool.Tool {
 		Name:          "Bash",
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
-			if strings.ContainsFunc(in.Command, canHideCommandText) {
+			if strings.ContainsFunc(in.Command, func(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }) {
 				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
 			return refuseLongSleep(in)
@@ -63,9 +63,6 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	}
 	return r.runUntilExitOrTimeout(ctx)
 }
-
-// canHideCommandText reports whether a character could hide a part of a command from a person who reviews it.
-func canHideCommandText(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
 // IsReadOnly reports whether a Bash call only reads.
 func IsReadOnly(input json.RawMessage) bool {

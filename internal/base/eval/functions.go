@@ -16,28 +16,22 @@ func exprOptionsForLimitedFunctions() []expr.Option {
 		expr.DisableBuiltin("now"),
 		expr.DisableBuiltin("timezone"),
 		expr.Function("toJSON", toJSON, new(func(any) string)),
-		expr.Function("string", toString, new(func(any) string)),
+		expr.Function("string", func(args ...any) (any, error) { return Text(args[0]) }, new(func(any) string)),
 		expr.Function("repeat", repeat, new(func(string, int) string)),
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
 		// Each function has one type, because with several types the checker misses unknown names.
 		expr.Function(overflowCheckedIntMathFunctionName, overflowCheckedArithmetic, new(func(any, string, int, int) int)),
 		expr.Function(overflowCheckedMathFunctionName, overflowCheckedArithmetic, new(func(any, string, any, any) any)),
-		expr.Function(countStepFunction, spendEvaluationStep, new(func(any) any)),
+		expr.Function(countStepFunction, func(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }, new(func(any) any)),
 		expr.Function(countValueBytesFunctionName, countBytesOfArgument, new(func(any, any) any)),
 		expr.Function(countStringBytesFunctionName, countBytesOfArgument, new(func(any, string) string)),
-		expr.Function(countStepsOfNestedValuesFunctionName, countStepsOfNestedValuesInArgument, new(func(any, any) any)),
+		expr.Function(countStepsOfNestedValuesFunctionName, func(args ...any) (any, error) { return args[1], args[0].(*budget).spendStepsOfNestedValues(args[1]) }, new(func(any, any) any)),
 	}
 }
 
-func spendEvaluationStep(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }
-
 func countBytesOfArgument(budgetAndArgument ...any) (any, error) {
 	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendBytesOfValue(budgetAndArgument[1])
-}
-
-func countStepsOfNestedValuesInArgument(budgetAndArgument ...any) (any, error) {
-	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendStepsOfNestedValues(budgetAndArgument[1])
 }
 
 // overflowCheckedArithmetic evaluates +, - or *. If both operands are integers, an overflow is an error.
@@ -80,8 +74,6 @@ func toJSON(args ...any) (any, error) {
 	b, err := AppendJSON(nil, args[0])
 	return string(b), err
 }
-
-func toString(args ...any) (any, error) { return Text(args[0]) }
 
 func repeat(args ...any) (any, error) {
 	s, n := args[0].(string), args[1].(int)

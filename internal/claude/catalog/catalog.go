@@ -359,7 +359,6 @@ func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 	return files
 }
 
-// readSkill reads the skill in a folder, if there is one.
 func (l *loader) readSkill(dir sourceDir, folder string) {
 	file := path.Join(folder, "SKILL.md")
 	if !fileExists(dir.tree, file) {

@@ -128,23 +128,12 @@ func (q *promptQueue) takeAll(condition func(*queuedPrompt) bool) (taken []*queu
 	return taken
 }
 
-// takePromptsForRunningTurn removes the prompts that may become part of the running turn.
-func (q *promptQueue) takePromptsForRunningTurn() []*queuedPrompt {
-	return q.takeAll(func(in *queuedPrompt) bool { return in.priority == 0 && in.isMergeable() })
-}
-
 // removeByUUID removes a waiting prompt. It returns nil if none has this uuid.
 func (q *promptQueue) removeByUUID(uuid string) *queuedPrompt {
 	for _, found := range q.takeAll(func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" }) {
 		return found // uuids differ
 	}
 	return nil
-}
-
-// removeAllExceptInterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because
-// its turn must still start and end.
-func (q *promptQueue) removeAllExceptInterrupted() []*queuedPrompt {
-	return q.takeAll(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart })
 }
 
 // promptUUIDs returns the uuids of the prompts that have one; never nil.

@@ -217,7 +217,7 @@ func (d *promptScheduler) interruptTurnOrNextPrompt(dropQueued bool, report func
 	}
 	var gone []*queuedPrompt
 	if dropQueued {
-		gone = d.queue.removeAllExceptInterrupted()
+		gone = d.queue.takeAll(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart }) // the turn of an interrupted prompt must still start and end
 	}
 	for _, in := range gone {
 		d.out.writeEventsOutsideTurn(in.lifecycleEventPerUUID("cancelled")...)
@@ -242,7 +242,7 @@ func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 		d.input.linesHandled.Wait()
 	}
 	var messages []protocol.UserMessage
-	for _, in := range d.queue.takePromptsForRunningTurn() {
+	for _, in := range d.queue.takeAll(func(in *queuedPrompt) bool { return in.priority == 0 && in.isMergeable() }) {
 		messages = append(messages, in.message)
 	}
 	return messages

@@ -51,7 +51,8 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	}
 	line.IgnoredSettings = append(line.IgnoredSettings, unknownMatcherTools(p.Settings.Hooks)...)
 	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
-	for _, name := range journaledVariableNames() {
+	for name := range strings.FieldsSeq("ANTHROPIC_BASE_URL ANTHROPIC_MODEL CLAUDE_CODE_ENTRYPOINT CLAUDE_AGENT_SDK_VERSION CLAUDE_CONFIG_DIR CLAUDE_CODE_MAX_RETRIES " +
+		"CLAUDELESS_SCENARIO CLAUDELESS_STRICT_MCP CLAUDELESS_COMPAT HOME PWD MCP_TIMEOUT MCP_TOOL_TIMEOUT MAX_THINKING_TOKENS") {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value
 		}
@@ -66,14 +67,6 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 		line.MCPServers = append(line.MCPServers, server.Name)
 	}
 	return line
-}
-
-func journaledVariableNames() []string {
-	return []string{
-		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
-		"CLAUDE_CODE_MAX_RETRIES", "CLAUDELESS_SCENARIO", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_COMPAT", "HOME", "PWD",
-		"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_THINKING_TOKENS",
-	}
 }
 
 func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {

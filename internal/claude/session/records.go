@@ -53,7 +53,6 @@ type recorder struct {
 	clock       *clock.Source
 }
 
-// openTranscriptAndRestoreScenario opens the transcript and restores the scenario's state from it.
 func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, environ: plan.Environ, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript

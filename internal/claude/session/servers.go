@@ -210,7 +210,6 @@ func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, cal
 	return failureNoteForModel, isToolKnown
 }
 
-// allToolNamesIncludingHidden returns the canonical names of all tools of servers, including hidden ones.
 func (v *sessionMCPServers) allToolNamesIncludingHidden() []string {
 	var names []string
 	for _, t := range v.manager.Tools() {

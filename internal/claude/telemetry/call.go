@@ -144,10 +144,6 @@ var names = sync.OnceValue(func() (t struct{ LanguageByExtension, ClassByProgram
 	return t
 })
 
-func languageOfFile(path string) (language string) {
-	return names().LanguageByExtension[strings.ToLower(filepath.Ext(path))]
-}
-
 // classifyFirstShellProgram returns the class and the name of the first command of a command line; both are
 // "other" for programs that the real CLI does not know (observed with 2.1.330).
 func classifyFirstShellProgram(shellCommandLine string) (programClass, programName string) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -294,7 +295,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
 		r.recordEvent("tool_decision", span.SpanID, c.attributes)
 		if c.editsFile {
-			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
+			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": names().LanguageByExtension[strings.ToLower(filepath.Ext(c.path))]})
 		}
 		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: toWholeMillisecondUnixNanos(started), End: toWholeMillisecondUnixNanos(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,

@@ -182,7 +182,6 @@ func (q *promptQueue) pushSentWhileIdle(texts ...string) {
 	q.addUnlockAndWakePlayer(texts...)
 }
 
-// pushDuringTurn adds a prompt that waits for the end of a turn.
 func (q *promptQueue) pushDuringTurn(text string) {
 	q.mu.Lock()
 	q.recordOperationForEach("enqueue", text)

@@ -162,7 +162,6 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// expandedServer returns a configured server with its variables expanded.
 func (o *Options) expandedServer(name string) (mcp.ServerConfig, error) {
 	config, err := o.configuredServers()
 	if err != nil {

@@ -186,7 +186,7 @@ func (c *command) installFrom(m marketplaceManifest, p marketplacePlugin) error 
 	if err != nil {
 		return err
 	}
-	added := installation{Scope: c.scope, Path: dir, Version: p.version, InstalledAt: c.timestamp()}
+	added := installation{Scope: c.scope, Path: dir, Version: p.version, InstalledAt: c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	if added.LastUpdated = added.InstalledAt; c.scope != scopeUser {
 		added.Project = c.CWD
 	}

@@ -337,7 +337,6 @@ func missingPaths(dir string, manifest plainjson.Object, where string) (problems
 	return problems
 }
 
-// readManifest reads a manifest, and returns its errors.
 func readManifest(file, schemaName string) (problems []string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {

@@ -236,5 +236,3 @@ func (c *command) absolutePath(path string) string {
 	}
 	return filepath.Join(c.CWD, path)
 }
-
-func (c *command) timestamp() string { return c.Now().UTC().Format("2006-01-02T15:04:05.000Z") }

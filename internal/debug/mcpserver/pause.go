@@ -17,10 +17,6 @@ import (
 
 func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
 
-func (f *hubAccess) defaultBehavior() any {
-	return fields{"behavior": f.hub.BreakpointSet.DefaultBehavior()}
-}
-
 func resumePausedCall(ctx context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	id := a.text("pause_id")
 	raw, err := json.Marshal(a)

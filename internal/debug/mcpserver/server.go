@@ -312,7 +312,7 @@ func handlerOf(toolName string) handler {
 		"breakpoint_set_behavior":         setBreakpointBehaviorBeforeCall,
 		"breakpoint_set_after_behavior":   setBreakpointBehaviorAfterCall,
 		"breakpoint_set_replacement":      setReplacementTool,
-		"breakpoint_get_default_behavior": value((*hubAccess).defaultBehavior),
+		"breakpoint_get_default_behavior": value(func(f *hubAccess) any { return fields{"behavior": f.hub.BreakpointSet.DefaultBehavior()} }),
 		"breakpoint_set_default_behavior": setDefaultBehavior,
 		"breakpoint_list_paused":          value((*hubAccess).pausedCalls),
 		"breakpoint_continue":             resumePausedCall,
@@ -324,7 +324,9 @@ func handlerOf(toolName string) handler {
 		"external_list_tools":             handlerRequiringServers(listTools),
 		"external_call_tool":              handlerRequiringServers(callExternalTool),
 		"external_list_resources":         handlerRequiringServers(listResources),
-		"external_read_resource":          handlerRequiringServers(readExternalResource),
+		"external_read_resource": handlerRequiringServers(func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+			return m.ReadFirstContentOfResource(ctx, a.text("server"), a.text("uri"))
+		}),
 	}[toolName]
 }
 
@@ -376,8 +378,4 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArgu
 func listResources(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
-}
-
-func readExternalResource(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
-	return m.ReadFirstContentOfResource(ctx, a.text("server"), a.text("uri"))
 }

@@ -42,7 +42,8 @@ func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string,
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if ownFiles.isSimulatorOrShim(words[1+at]) || !isRealCLIProgramName(filepath.Base(script)) || !p.isRealCLIFile(ownFiles, script) {
+	isNamedLikeRealCLI := slices.ContainsFunc([]string{"claude", "cli.", "cli-wrapper."}, func(start string) bool { return strings.HasPrefix(filepath.Base(script), start) })
+	if ownFiles.isSimulatorOrShim(words[1+at]) || !isNamedLikeRealCLI || !p.isRealCLIFile(ownFiles, script) {
 		return ""
 	}
 	return script
@@ -69,11 +70,6 @@ func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles
 		}
 	}
 	return ""
-}
-
-// isRealCLIProgramName reports whether a file name belongs to a program of the real CLI, such as cli.js, and not to a helper script.
-func isRealCLIProgramName(name string) bool {
-	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
 // isRealCLIFile reports whether a file is a program of the real CLI. It recognizes the program by path or by content.

@@ -307,7 +307,6 @@ func readMemory(caller process, at uint64, n int) []byte {
 	return buf[:n]
 }
 
-// readString reads a NUL-terminated string of a process.
 func readString(caller process, at uint64) string {
 	s, _, _ := strings.Cut(string(readMemory(caller, at, unix.PathMax)), "\x00")
 	return s

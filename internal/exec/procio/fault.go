@@ -244,7 +244,6 @@ func (s *faultWriter) delayAndWriteBeforeResult(do *FaultEffects) error {
 	return s.writeLineInPieces(do, append(event.Raw(), '\n'))
 }
 
-// jsonStringWithFewEscapes encodes a JSON string with as few escapes as possible.
 func jsonStringWithFewEscapes(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }

@@ -267,9 +267,10 @@ var claudelessEnvironmentVariables string
 // in a known format such as sk-ant-…, or with the value of a secret environment variable.
 func secretArguments(args, environ []string) (positions []string) {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
+	secret := strings.Fields("ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN OPENAI_API_KEY GITHUB_TOKEN GH_TOKEN NPM_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN")
 	var values []string
 	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); len(value) >= 12 && slices.Contains(secretVariables(), name) {
+		if name, value, _ := strings.Cut(kv, "="); len(value) >= 12 && slices.Contains(secret, name) {
 			values = append(values, value)
 		}
 	}
@@ -280,13 +281,6 @@ func secretArguments(args, environ []string) (positions []string) {
 		}
 	}
 	return found
-}
-
-func secretVariables() []string {
-	return []string{
-		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN", "GH_TOKEN",
-		"NPM_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-	}
 }
 
 // processName returns the name of a process; empty if the system does not report it.

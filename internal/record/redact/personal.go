@@ -25,13 +25,14 @@ type personalDataFinder struct {
 
 func newPersonalDataFinder(p *PersonalData) *personalDataFinder {
 	f := &personalDataFinder{words: newWordFinder(false), knownIDs: map[string]bool{}}
+	tooCommon := strings.Fields("root user admin ubuntu runner node test home localhost default claude claudeless app dev work workspace vscode")
 	for _, list := range []struct {
 		kind  string
 		words []string
 	}{{"CWD", p.CWDs}, {"HOME", p.Homes}, {"USER", p.Users}, {"HOST", p.Hosts}} {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
-			if named := list.kind == "USER" || list.kind == "HOST"; len(w) < minPersonalWordOrIDBytes || f.words.isWordAdded(w) || named && isTooCommonToIdentifyPerson(w) {
+			if named := list.kind == "USER" || list.kind == "HOST"; len(w) < minPersonalWordOrIDBytes || f.words.isWordAdded(w) || named && slices.Contains(tooCommon, w) {
 				continue
 			}
 			f.words.addWord(w, len(f.kindsByWordNumber))
@@ -83,10 +84,6 @@ func (p *personalDataFinder) findKnownSessionRequestOrMessageIDs(text string) []
 		i = max(i, end)
 	}
 	return found
-}
-
-func isTooCommonToIdentifyPerson(userOrHostName string) bool {
-	return slices.Contains([]string{"root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev", "work", "workspace", "vscode"}, userOrHostName)
 }
 
 func (p *personalDataFinder) find(s string) []Finding {
