@@ -123,7 +123,12 @@ func (c *Change) beforeAndAfterText() string {
 		}
 		return shortenToOneLine(strings.Join(words, " "))
 	}
-	return shortenToOneLine(c.Before) + " → " + shortenToOneLine(c.After)
+	shared := 0 // long values begin shortly before the first difference
+	for shared < min(len(c.Before), len(c.After)) && c.Before[shared] == c.After[shared] {
+		shared++
+	}
+	start := strings.LastIndexAny(c.Before[:max(shared-40, 0)], " ,\n") + 1
+	return shortenToOneLine(c.Before[start:]) + " → " + shortenToOneLine(c.After[start:])
 }
 
 func shortenToOneLine(s string) string {

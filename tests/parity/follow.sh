@@ -1,13 +1,14 @@
 #!/bin/sh
 # Prepares the table of versions for a new release of the real CLI: downloads it, compares it with
-# the version that claudeless plays, plays the corpus with it, and writes a report with draft rows
+# the newest version of the table, plays the corpus with it, and writes a report with draft rows
 # for internal/claudecode.
 #
 #   tests/parity/follow.sh CLAUDELESS VERSION [CASE…]
 #
 # Without cases it compares the two versions by a ninth of the corpus, because changes of the schema
 # show in nearly every case, and then plays the whole corpus with the new one. FOLLOW_SINCE names
-# another version to compare with; FOLLOW_CORPUS=none leaves the corpus out.
+# another version to compare with; FOLLOW_CORPUS=none leaves the corpus out. A version that is in the
+# table already is compared with the one that claudeless plays by default.
 #
 # The report is bin/follow-VERSION.md. The exit code is that of the corpus: 0 if all differences are
 # known.
@@ -21,7 +22,8 @@ if [ "$#" = 0 ]; then
 	set -- tests/parity
 	sample=$(printf '%s\n' tests/parity/*/*.txtar | LC_ALL=C sort | awk -F/ '{ if (n[$(NF - 1)]++ % 9 == 0) print }')
 fi
-current=${FOLLOW_SINCE:-$("$program" version --json | sed -n 's/.*"claude":"\([^"]*\)".*/\1/p')}
+current=${FOLLOW_SINCE:-$(sed -n 's/.*NewestMeasuredVersion = "\(.*\)"/\1/p' internal/claudecode/profile.go)}
+[ "$current" != "$version" ] || current=$("$program" version --json | sed -n 's/.*"claude":"\([^"]*\)".*/\1/p')
 mkdir -p bin
 report=bin/follow-$version.md
 work=$(mktemp -d)
@@ -42,7 +44,10 @@ draft() {
 		sub(/^[^.]*\./, "", path)
 		sub(/\[.*/, "", event)
 		sub(/^result\/.*/, "result", event)
+		sub(/^control_response\/.*/, "control_response", event)
+		sub(/^$/, "agent_metadata", event)
 		gsub(/claude-[a-z0-9-]+/, "*", path)
+		gsub(/\[\]/, ".*", path)
 		print table ": " ($1 == "-" ? "gone: " : "") event " " path "\t" v
 	}
 	kind == "lists:" {
@@ -51,8 +56,16 @@ draft() {
 		for (i = 3; i <= NF && $i ~ /^[-+]/; i++) {
 			gone = sub(/^-/, "", $i)
 			sub(/^\+/, "", $i)
-			row = key == "tools:" ? "{Name: \"" $i "\", Listing: ListAlways, Unsimulated: true, since: \"" v "\"}," : $i "\t" v
-			print (key == "tools:" ? "tools.go, tools: " : "versions.txt, " key " ") (gone ? "gone: " : "") row
+			row = key == "tools:" ? "{\"Name\":\"" $i "\",\"Listing\":\"always\",\"Unsimulated\":true,\"Since\":\"" v "\"}," : $i "\t" v
+			print (key == "tools:" ? "tools.json: " : "versions.txt, " key " ") (gone ? "gone: " : "") row
+		}
+	}
+	kind == "defaults:" && $2 ~ /init[.]plugins/ {
+		split($0, side, " → ")
+		while (match(side[2], /"name":"[^"]*/)) {
+			name = substr(side[2], RSTART + 8, RLENGTH - 8)
+			if (!index(side[1], "\"" name "\"")) print "versions.txt, plugins: " name "\t" v
+			side[2] = substr(side[2], RSTART + RLENGTH)
 		}
 	}' "$1" | LC_ALL=C sort -u
 }
