@@ -41,9 +41,7 @@ func Chain(base Executor, layers ...Middleware) Executor {
 
 // Func creates a middleware from a function that replaces Execute. The list of tools is unchanged.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
-	return func(next Executor) Executor {
-		return &middlewareFuncExecutor{Executor: next, middlewareFunction: f}
-	}
+	return func(next Executor) Executor { return &middlewareFuncExecutor{Executor: next, middlewareFunction: f} }
 }
 
 type middlewareFuncExecutor struct {

@@ -330,9 +330,8 @@ func setPreviousReplyAgeAndCost(previousReply *protocol.LastReplyBeforeResume, h
 		price = facts.InputPrice
 	}
 	const million, places = 1e6, 1e4
-	cost := math.Round(float64(previousReply.Tokens)/million*price*factor*places) / places
 	hookInput.SecondsSinceLastResponse, hookInput.ContextTokens = new(math.Floor(ago.Seconds())), &previousReply.Tokens
-	hookInput.PromptCacheLikelyExpired, hookInput.EstimatedCacheWriteUSD = new(ago > kept), &cost
+	hookInput.PromptCacheLikelyExpired, hookInput.EstimatedCacheWriteUSD = new(ago > kept), new(math.Round(float64(previousReply.Tokens)/million*price*factor*places)/places)
 }
 
 // withTemporarySessionID sets the temporary id in frames while --continue looks up the session (observed with 2.1.329).

@@ -96,7 +96,6 @@ func (m *streamedMessage) waitAndEmitMessageStart(ctx context.Context) error {
 	if m.areStreamEventsOmitted() {
 		return nil
 	}
-	ttft := milliseconds(m.pace.TTFT())
 	ev := m.newStreamEvent(orderedJSONObject{{"type", "message_start"}, {"message", orderedJSONObject{
 		{"id", m.id},
 		{"type", "message"},
@@ -107,7 +106,7 @@ func (m *streamedMessage) waitAndEmitMessageStart(ctx context.Context) error {
 		{"stop_sequence", nil},
 		{"usage", usageAtMessageStart(m.usage)},
 	}}}, m.thinkingDisplay())
-	ev.TTFTMS = &ttft
+	ev.TTFTMS = new(milliseconds(m.pace.TTFT()))
 	m.prompts.setPromptUUIDsOfFirstMessageStart(ev)
 	m.totals.startedMessageIDs = append(m.totals.startedMessageIDs, m.id)
 	m.out.emitAsIs(ev)
@@ -258,10 +257,8 @@ func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.
 		m.emitThinkingTokenEstimate(hidden, hidden-tokens)
 	}
 	m.emitContentBlockDelta(i, "signature", b.Signature, "")
-	took := milliseconds(m.sim.options.Clock.Now().Sub(began))
-	m.emitAssistant(b, func(ev *protocol.Assistant) {
-		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
-	})
+	took := new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
+	m.emitAssistant(b, func(ev *protocol.Assistant) { ev.ThinkingDurationMS, ev.ThinkingDisplay = took, display })
 	return nil
 }
 

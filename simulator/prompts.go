@@ -213,13 +213,12 @@ func (p *turnPrompts) emitReplayIfEnabled(prompt protocol.UserMessage, promptUUI
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(prompt) {
 		return
 	}
-	yes := true
 	if prompt.Content.Blocks == nil && prompt.Content.Text == "" {
 		prompt.Content.Text = emptyPromptText
 	}
 	p.out.emitAsIs(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: prompt.Content}, Origin: prompt.Origin,
-		SessionID: p.sim.options.State.SessionID(), UUID: promptUUID, Timestamp: p.out.currentTimestamp(), IsReplay: &yes,
+		SessionID: p.sim.options.State.SessionID(), UUID: promptUUID, Timestamp: p.out.currentTimestamp(), IsReplay: new(true),
 	})
 }
 

@@ -356,9 +356,7 @@ func (l checklistTasks) addDependencies(k *checklistTask, in taskUpdateInput) (c
 			first.addedKeys, second.addedKeys = nil, nil // the real CLI reads and writes both files again
 		}
 	}
-	isNew := func(to []string) func(string) bool {
-		return func(id string) bool { return !slices.Contains(to, id) }
-	}
+	isNew := func(to []string) func(string) bool { return func(id string) bool { return !slices.Contains(to, id) } }
 	if slices.ContainsFunc(in.AddBlocks, isNew(k.Blocks)) {
 		changed = append(changed, "blocks")
 	}

@@ -35,6 +35,14 @@ type ModelFacts struct {
 	KnowledgeCutoff                        string // a month; empty means unknown
 	Context                                ContextTokenCounts
 	Retirement                             Retirement
+	Prompts                                ModelPromptFacts
+}
+
+// ModelPromptFacts specify what the CLI tells a model (observed with 2.1.330).
+type ModelPromptFacts struct {
+	ToldRemainingTokens     bool   // each request says how many tokens are left
+	PreferBash              string // how strongly the model shall prefer Bash if nobody approves calls: "relaxed", "strict" or ""
+	AutoModeWithoutBashHint bool   // the explanation of mode auto does not ask the model to prefer Bash
 }
 
 // Retirement is the end of a model's availability, with the name that the CLI's notice uses; zero means unknown.
@@ -128,36 +136,12 @@ func (t Thinking) Mode(f ModelFacts) string {
 
 // LetsModelThink reports whether the session lets a model think, adaptively or with a budget.
 func (t Thinking) LetsModelThink(f ModelFacts) bool {
-	mode := t.Mode(f)
-	return mode != "" && mode != "disabled"
+	return !slices.Contains([]string{"", "disabled"}, t.Mode(f))
 }
 
 // HasAutoMode reports whether an interactive session with the model may be in permission mode auto (observed with
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
-
-// PreferBashPromptStrength returns how strongly the CLI asks the model to prefer Bash if the
-// user does not approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
-func (f ModelFacts) PreferBashPromptStrength() (relaxedStrictOrEmpty string) {
-	switch f.Name {
-	case "claude-opus-5-5":
-		return "relaxed"
-	case "claude-fable-5-1", "claude-mythos-5-1":
-		return "strict"
-	}
-	return ""
-}
-
-// GetsAutoModePromptWithoutBashHint reports whether the CLI explains mode auto to the model without asking it to
-// prefer Bash (observed with 2.1.330).
-func (f ModelFacts) GetsAutoModePromptWithoutBashHint() bool {
-	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
-}
-
-// IsToldRemainingTokensByCLI reports whether each request tells the model how many tokens are left (observed with 2.1.330).
-func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
-	return f.IsKnown && !slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2", "claude-mythos-5-2"}, f.Name)
-}
 
 // TokensOfSession is the number of tokens that the CLI tells a model at the start (observed with 2.1.330).
 const TokensOfSession = 15_000_000

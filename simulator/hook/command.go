@@ -262,8 +262,7 @@ const maxResponseBytes = 1 << 20
 // output of a command. Any other response is an error, and so is a failed request. An error blocks only with onFailure "block".
 func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	isAllowed := func(pattern string) bool {
-		expr := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
-		return regexp.MustCompile(expr).MatchString(e.config.URL)
+		return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(e.config.URL)
 	}
 	if allowed := r.options.HTTPLimits.URLs; allowed != nil && !slices.ContainsFunc(allowed, isAllowed) {
 		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: "HTTP hook blocked: " + e.config.URL + " does not match any pattern in allowedHttpHookUrls"}

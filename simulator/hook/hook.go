@@ -347,9 +347,7 @@ func (r *Runner) parseMatcherGroup(raw json.RawMessage) ([]*hookEntry, error) {
 			err = validateHookConfig(c)
 		}
 		if err != nil {
-			if fault == nil {
-				fault = fmt.Errorf("hooks[%d]: %w", i, err)
-			}
+			fault = cmp.Or(fault, fmt.Errorf("hooks[%d]: %w", i, err))
 			continue
 		}
 		entries = append(entries, &hookEntry{matchesSubject: match, config: c, timeout: r.hookTimeout(c.Timeout), failureRefuses: c.OnFailure == "block"})

@@ -229,7 +229,7 @@ func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.A
 }
 
 func (l *contextAttachmentWriter) recordMaxUsedTokens(agentID, model string, u protocol.Usage) {
-	if !claudecode.FactsOfModel(model).IsToldRemainingTokensByCLI() {
+	if !claudecode.FactsOfModel(model).Prompts.ToldRemainingTokens {
 		return
 	}
 	if l.usedTokens == nil {

@@ -173,8 +173,7 @@ func JSONStringOrConcatenatedList(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
-	parts := plainjson.DecodeIgnoringErrors[[]string](raw)
-	return strings.Join(parts, "")
+	return strings.Join(plainjson.DecodeIgnoringErrors[[]string](raw), "")
 }
 
 // Quote returns s as a JSON string.

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -170,9 +171,7 @@ func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFi
 		b.reportWrongType(v, key, "a table")
 		return
 	}
-	if b.topFields == nil {
-		b.topFields = p
-	}
+	b.topFields = cmp.Or(b.topFields, p)
 	var seen uint64
 	for i := range v.table.fields {
 		f := &v.table.fields[i]

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,9 +18,7 @@ type textScanner struct {
 }
 
 func (s *textScanner) recordProblemAndReturnFalse(off int, message string) bool {
-	if s.problem == nil {
-		s.problem = &possibleSyntaxProblem{offset: off, message: message}
-	}
+	s.problem = cmp.Or(s.problem, &possibleSyntaxProblem{offset: off, message: message})
 	return false
 }
 

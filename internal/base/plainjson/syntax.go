@@ -2,6 +2,7 @@ package plainjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,11 +17,7 @@ func SyntaxError(raw []byte) error {
 		return nil
 	}
 	s := syntaxScanner{rest: raw}
-	err := s.scanValue()
-	if err == nil {
-		err = syntaxError("Unable to parse JSON string")
-	}
-	return fmt.Errorf("JSON Parse error: %w", err)
+	return fmt.Errorf("JSON Parse error: %w", cmp.Or(s.scanValue(), error(syntaxError("Unable to parse JSON string"))))
 }
 
 // syntaxError is the text of an error message of JavaScriptCore. Unlike other Go errors, it begins with a capital letter.

@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -143,9 +144,7 @@ func (r *scriptReader) recordTextSearchedCompound(node syntax.Node, obstacle Obs
 		case *syntax.CmdSubst, *syntax.ProcSubst:
 			root = nil
 		case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl:
-			if root == nil {
-				root = n
-			}
+			root = cmp.Or[syntax.Node](root, n)
 		}
 	}
 	if root == nil || !slices.Contains(obstaclesToReadingCompounds(), obstacle) && !r.makesCompoundUnreadByRealCLI(node) {

@@ -146,8 +146,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []contextPart {
 	list := []contextPart{}
 	for _, i := range toolItems {
-		alwaysLoaded := slices.ContainsFunc(s.ServerStatuses(), func(st mcp.ServerStatus) bool { return st.Name == i.Server && st.Config.AlwaysLoad })
-		list = append(list, contextPart{Name: i.Name, Server: i.Server, Tokens: i.Tokens, Loaded: &alwaysLoaded})
+		list = append(list, contextPart{Name: i.Name, Server: i.Server, Tokens: i.Tokens, Loaded: new(slices.ContainsFunc(s.ServerStatuses(), func(st mcp.ServerStatus) bool { return st.Name == i.Server && st.Config.AlwaysLoad }))})
 	}
 	return list
 }

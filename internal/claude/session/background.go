@@ -62,9 +62,7 @@ func (b *backgroundTasksAndAgents) ensureTaskOutputDir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionDirBelowTaskTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
-	b.tempDir.once.Do(func() {
-		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
-	})
+	b.tempDir.once.Do(func() { b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-") })
 	if b.tempDir.dir == nil {
 		return "" // the temporary directory could not be created
 	}

@@ -146,7 +146,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	listed := s.builtinToolsOfferedTo(requester)
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.PreferBashPromptStrength(), ExplainsAuto: facts.GetsAutoModePromptWithoutBashHint()}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.Prompts.PreferBash, ExplainsAuto: facts.Prompts.AutoModeWithoutBashHint}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
 	if now.Launch = requester.Launch; now.Launch.WorktreePath != "" {
 		a, _ := s.tools.worktreeAgents.find(agentID)
@@ -199,7 +199,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 
 func (s *sessionContext) remainingLimits(model string) protocol.RemainingLimits {
 	left := protocol.RemainingLimits{BudgetUSD: s.plan.Limits.MaxBudgetUSD, SpentUSD: s.spentUSD()}
-	if claudecode.FactsOfModel(model).IsToldRemainingTokensByCLI() {
+	if claudecode.FactsOfModel(model).Prompts.ToldRemainingTokens {
 		left.Tokens = claudecode.TokensOfSession
 	}
 	return left

@@ -2,6 +2,7 @@ package debugcmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,9 +61,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 		p.drainCalls(stopCalls)
 	case err = <-output:
 		serverEnded = true
-		if err == nil {
-			err = errors.New("the MCP server exited while its stdin was still open")
-		}
+		err = cmp.Or(err, errors.New("the MCP server exited while its stdin was still open"))
 	case <-ctx.Done():
 	}
 	stopCalls()

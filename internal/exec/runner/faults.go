@@ -160,9 +160,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRunsOrRequests()
 	t.interactive = in.IsInteractive()
 	t.reportRow.Code, t.reportRow.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
-	if t.reportRow.Outcome == "" {
-		t.reportRow.Outcome = outcomeOfFaultRun(fault, exit, t.stderr)
-	}
+	t.reportRow.Outcome = cmp.Or(t.reportRow.Outcome, outcomeOfFaultRun(fault, exit, t.stderr))
 	return t
 }
 

@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -66,9 +67,7 @@ func Read(data []byte) (any, error) {
 }
 
 func (m *reader) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
+	m.err = cmp.Or(m.err, err)
 }
 
 // valueOperations returns the effects of the opcodes that push None, a boolean, a number or a text, or that begin or frame a pickle.
