@@ -286,9 +286,8 @@ func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c
 }
 
 func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome, restored []*protocol.AttachmentAdded) error {
-	yes := true
 	said := slash.Output("Compacted " + strings.Join(sum.hookReports, "\n"))
-	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
+	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: new(true), LocalCommandRun: &protocol.LocalCommand{Command: "compact"}}
 	k.out.assignIDs(told)
 	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0, Restored: restored}, summaryMessage, told} {
 		k.out.emitAsIs(ev)

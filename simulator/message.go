@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -467,4 +469,13 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 		return "declared"
 	}
 	return "no_hint"
+}
+
+// inputChanger returns who changed the input of a call that ran. If a hook and then the host changed it, it returns only the host.
+func inputChanger(use protocol.ToolUse, res executor.Result) (settingsHookOrPermissionAnswerOrEmpty string) {
+	written, executed := plainjson.DecodeIgnoringErrors[any](use.Input), plainjson.DecodeIgnoringErrors[any](res.ExecutedInput)
+	if executed == nil || use.Name == "AskUserQuestion" || reflect.DeepEqual(written, executed) {
+		return ""
+	}
+	return map[bool]string{true: "permission-answer", false: "settings-hook"}[res.Decision != nil && strings.HasPrefix(res.Decision.Source, "user_")]
 }

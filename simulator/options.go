@@ -81,6 +81,7 @@ type DisplayOptions struct {
 	PartialMessages bool             // emit stream events and request statuses
 	ReplayPrompts   bool             // emit the prompt again (isReplay)
 	HookEvents      bool             // emit hook_started and hook_response
+	ChangedInput    bool             // results say that their input was changed, or how to correct it
 	LegacyCost      bool             // add the cost_usd key of older versions
 	RateLimits      bool             // report the limits of the subscription after the first reply
 	OrderedResults  bool             // shows results of parallel calls in call order, not completion order, so that output is repeatable

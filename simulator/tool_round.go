@@ -299,7 +299,7 @@ func (d *toolCallRunner) emitResultAndCountIfDenied(c preparedCall, r executedCa
 	d.out.emitAsIs(&protocol.ToolExecuted{
 		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Duration: r.duration,
 	})
-	d.out.emitAsIs(d.buildResultEventAndRecordFeedback(c, res.ToolResult))
+	d.out.emitAsIs(d.buildResultEventAndRecordFeedback(c, res))
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
@@ -309,8 +309,8 @@ func (d *toolCallRunner) emitResultAndCountIfDenied(c preparedCall, r executedCa
 	d.out.assignIDsAndEmitAll(res.EventsAfter)
 }
 
-func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res protocol.ToolResult) *protocol.User {
-	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res)}
+func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res executor.Result) *protocol.User {
+	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res.ToolResult)}
 	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
 	}
@@ -334,10 +334,18 @@ func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res p
 		ToolUseResult: output, SourceUUID: c.assistantEventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
-		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mcpCallNotReadOnlyReason(c.tool, res)}
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mcpCallNotReadOnlyReason(c.tool, res.ToolResult)}
 	}
-	if res.Decision != nil || res.NonExecutionKind != "" {
-		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun, Feedback: res.Feedback}}
+	meta := protocol.ToolResultMeta{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun, Feedback: res.Feedback}
+	if text, _ := output.(string); d.sim.options.Display.ChangedInput {
+		meta.Screened, meta.InputChanger = res.Screened, inputChanger(c.toolUse, res)
+		meta.IsInputChanged = meta.InputChanger != ""
+		if strings.HasPrefix(text, "InputValidationError: ") {
+			meta.Remedy = map[string]string{"kind": "advice_to_claude"}
+		}
+	}
+	if res.Decision != nil || res.NonExecutionKind != "" || meta.Remedy != nil || meta.IsInputChanged || meta.Screened {
+		ev.ToolResultMeta = []protocol.ToolResultMeta{meta}
 	}
 	return ev
 }

@@ -25,6 +25,7 @@ type BuiltinCommand struct {
 	PromptInMenu   bool     // the menu of all commands lists the command at the end, among the skills
 	Chars          int      // length of the description of a skill that is always in the context; 0 means another command
 	forModelOnly   bool     // users cannot type the name
+	RunsForHost    bool     // a host may send the command as a line of its own
 	Tools          []string // tools that the skill may use without permission questions
 }
 
@@ -51,7 +52,7 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 		all = append(all, BuiltinCommand{
 			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], Answer: column[5], condition: conditions[true],
 			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], FullscreenOnly: is["fullscreen"], PromptInMenu: is["skill"] || is["prompt"],
-			Chars: chars, forModelOnly: is["model"], Tools: tools,
+			Chars: chars, forModelOnly: is["model"], RunsForHost: is["host-line"], Tools: tools,
 		})
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
@@ -85,11 +86,7 @@ func removeKey(object plainjson.Object, path []string) (plainjson.Object, bool) 
 		case len(path) == 1:
 			object, removed = object.Delete(m.Key), true
 		default:
-			inner, err := plainjson.Parse(m.Value)
-			if err != nil {
-				continue
-			}
-			if shorter, ok := removeKey(inner, path[1:]); ok {
+			if shorter, ok := removeKey(plainjson.DecodeIgnoringErrors[plainjson.Object](m.Value), path[1:]); ok {
 				object, removed = object.Set(m.Key, shorter.Raw()), true
 			}
 		}
@@ -97,28 +94,32 @@ func removeKey(object plainjson.Object, path []string) (plainjson.Object, bool) 
 	return object, removed
 }
 
-// Writer returns a writer that removes keys from output. Each call of Write must pass one JSON object, with its
-// separators. A nil filter returns w itself.
-func (f *JSONKeyFilter) Writer(w io.Writer) io.Writer {
-	if f == nil {
-		return w
+// A Clock returns the current time.
+type Clock interface{ Now() time.Time }
+
+// EventWriter returns a writer that removes keys of events that the version lacks. If clock is not nil, it also adds the time of
+// writing that the version has. Each call of Write must pass one JSON object, with its separators.
+func (p Profile) EventWriter(w io.Writer, clock Clock) io.Writer {
+	if !p.Has(FeatureEventsSayWhenTheyWereWritten) {
+		clock = nil
 	}
-	return &jsonKeyFilteringWriter{f, w}
+	return &eventWriter{p.FilterOfEventKeysMissingInVersion(), w, clock}
 }
 
-type jsonKeyFilteringWriter struct {
+type eventWriter struct {
 	filter *JSONKeyFilter
 	output io.Writer
+	clock  Clock // nil means that no time is added
 }
 
-// Write removes keys from jsonObjectWithSeparators. It returns the length of its argument, not the number of bytes written.
-func (w *jsonKeyFilteringWriter) Write(jsonObjectWithSeparators []byte) (int, error) {
+// Write changes and writes jsonObjectWithSeparators. It returns the length of its argument, not the number of bytes written.
+func (w *eventWriter) Write(jsonObjectWithSeparators []byte) (int, error) {
 	start := bytes.IndexByte(jsonObjectWithSeparators, '{')
 	end := bytes.LastIndexByte(jsonObjectWithSeparators, '}') + 1
 	if start < 0 || end <= start {
 		return w.output.Write(jsonObjectWithSeparators)
 	}
-	object := w.filter.Apply(jsonObjectWithSeparators[start:end])
+	object := w.withTimeOfWriting(w.filter.Apply(jsonObjectWithSeparators[start:end]))
 	if len(object) == end-start {
 		return w.output.Write(jsonObjectWithSeparators)
 	}
@@ -126,6 +127,15 @@ func (w *jsonKeyFilteringWriter) Write(jsonObjectWithSeparators []byte) (int, er
 		return 0, err
 	}
 	return len(jsonObjectWithSeparators), nil
+}
+
+func (w *eventWriter) withTimeOfWriting(object []byte) []byte {
+	untimed := []string{"", "user", "stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "transcript_mirror"}
+	event := plainjson.DecodeIgnoringErrors[struct{ Type, Subtype, Timestamp string }](object)
+	if w.clock == nil || event.Timestamp != "" || event.Subtype == "thinking_tokens" || slices.Contains(untimed, event.Type) {
+		return object
+	}
+	return slices.Concat(object[:len(object)-1], []byte(`,"written_at":"`+w.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")+`"}`))
 }
 
 // BetaHeaderConditions determine the beta headers of a request.

@@ -21,7 +21,7 @@ const DefaultVersion = "2.1.330"
 // The oldest and the newest version that the tables of this package were measured with.
 const (
 	OldestMeasuredVersion = "2.1.300"
-	NewestMeasuredVersion = "2.1.332"
+	NewestMeasuredVersion = "2.1.333"
 )
 
 // Profile describes one version of the real CLI: which features it has. The zero value has none of the newer features.
@@ -93,25 +93,17 @@ func versionNumbers(version string) []int {
 // Feature is a behaviour that a version introduced.
 type Feature string
 
-// The features.
+// The features; versions.txt explains them.
 const (
-	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 before the handshake of older revisions.
-	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
-	// FeatureSettingsProblemsBySource groups the reported problems of settings by source, such as user or project, not by file.
-	FeatureSettingsProblemsBySource Feature = "problems in settings are reported per source"
-	// FeatureMCPStatusReportsTransportsAndErrorCodes adds to mcp_status the transport of each server, the host of configured
-	// ones, and codes of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
-	FeatureMCPStatusReportsTransportsAndErrorCodes Feature = "mcp_status reports transports, hosts and error codes"
-	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
-	// permitted the call.
-	FeatureEditResultsReportChangesMadeByHost Feature = "results of Write and Edit report changes that the host made to the content"
-	// FeatureInvalidJSONReportedAsMalformedResponse gives a response with invalid JSON the error message of other malformed responses.
-	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"
-	// FeatureSessionsStartInPermissionModeDefault starts sessions in permission mode default. The measured versions before this
-	// feature start them in mode auto.
-	FeatureSessionsStartInPermissionModeDefault Feature = "sessions start in permission mode default"
-	// FeatureTerminalSessionsStartInPermissionModeAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them
-	// in mode default. No version between 2.1.197 and the first version with the feature was measured.
+	FeatureAsksServersForNewMCPRevisionFirst         Feature = "MCP servers are asked for revision 2026-07-28 first"
+	FeatureSettingsProblemsBySource                  Feature = "problems in settings are reported per source"
+	FeatureMCPStatusReportsTransportsAndErrorCodes   Feature = "mcp_status reports transports, hosts and error codes"
+	FeatureEditResultsReportChangesMadeByHost        Feature = "results of Write and Edit report changes that the host made to the content"
+	FeatureInvalidJSONReportedAsMalformedResponse    Feature = "responses with invalid JSON are described like other malformed responses"
+	FeatureEventsSayWhenTheyWereWritten              Feature = "events without a timestamp say when they were written"
+	FeatureCommandsRunForHosts                       Feature = "commands tell a host that it may send them as lines"
+	FeatureResultsReportChangedInputAndRemedies      Feature = "results of calls say that their input was changed, or how to correct it"
+	FeatureSessionsStartInPermissionModeDefault      Feature = "sessions start in permission mode default"
 	FeatureTerminalSessionsStartInPermissionModeAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
@@ -127,8 +119,8 @@ func tableOfFirstVersions(title string) (rows []nameWithFirstVersion) {
 	_, table, _ := strings.Cut(firstVersions, "\n## "+title+"\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for line := range strings.Lines(table) {
-		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		rows = append(rows, nameWithFirstVersion{name, version})
+		columns := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), "")
+		rows = append(rows, nameWithFirstVersion{columns[0], columns[1]})
 	}
 	return rows
 }

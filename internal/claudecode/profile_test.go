@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,8 @@ func TestProfile(t *testing.T) {
 		capabilities    int
 		missing         string // the first thing that is missing
 	}{
-		{"2.1.332", true, true, "default", true, 23, ""},
+		{"2.1.333", true, true, "default", true, 23, ""},
+		{"2.1.332", true, true, "default", true, 23, "events without a timestamp say when they were written (since 2.1.333)"},
 		{"2.1.331", true, true, "default", true, 23, "responses with invalid JSON are described like other malformed responses (since 2.1.332)"},
 		{"2.1.330", true, true, "default", true, 22, "results of Write and Edit report changes that the host made to the content (since 2.1.331)"},
 		{"2.1.329", true, true, "default", true, 21, "problems in settings are reported per source (since 2.1.330)"},
@@ -83,12 +85,14 @@ func TestKeyFilter(t *testing.T) {
 		},
 		{"in an array", "2.1.329", `[{"type":"result","begun_message_ids":[]}`, `[{"type":"result"}`},
 		{"no object", "2.1.300", "text\n", "text\n"},
+		{"time of writing", "2.1.333", `{"type":"result"}` + "\n", `{"type":"result","written_at":"1970-01-01T00:00:00.000Z"}` + "\n"},
+		{"no time of writing", "2.1.333", `{"type":"assistant","timestamp":"x"}`, `{"type":"assistant","timestamp":"x"}`},
 		{"with a newline", "2.1.329", `{"type":"result","begun_message_ids":["}"]}` + "\n", `{"type":"result"}` + "\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := claudecode.ProfileForExactVersion(test.version).FilterOfEventKeysMissingInVersion().Writer(&out)
+			w := claudecode.ProfileForExactVersion(test.version).EventWriter(&out, startOf1970{})
 			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
@@ -217,3 +221,7 @@ func TestRequestBetas(t *testing.T) {
 		}
 	}
 }
+
+type startOf1970 struct{}
+
+func (startOf1970) Now() time.Time { return time.Unix(0, 0) }

@@ -81,15 +81,16 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 	return exitErrorOrScriptedCrash(ctx, ctx, sessionEnd{sys: sys, session: h.Session(), err: h.Serve(ctx)})
 }
 
-// withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
+// withStdoutFilteredForVersion returns the system with a stdout that has exactly the keys of the plan's version of claude.
 func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *process.System {
-	filter := plan.Profile.FilterOfEventKeysMissingInVersion()
-	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
-		return sys
+	changed := *sys
+	switch plan.Output.Format {
+	case "json":
+		changed.Stdout = plan.Profile.EventWriter(sys.Stdout, nil)
+	case "stream-json":
+		changed.Stdout = plan.Profile.EventWriter(sys.Stdout, plan.Clock)
 	}
-	older := *sys
-	older.Stdout = filter.Writer(sys.Stdout)
-	return &older
+	return &changed
 }
 
 // closeAndWriteStreamJSONFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput.

@@ -261,7 +261,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, IsSandbox: s.Limits.IsSandbox, DescribesJSON: s.Limits.DescribesJSON},
-		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
+		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, ChangedInput: s.Display.ChangedInput, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
 }
 

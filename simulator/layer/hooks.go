@@ -151,6 +151,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 		}
 		in = protocol.PostToolUseHookInput{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
 	}
+	result.Screened = slices.Contains([]string{"Edit", "Write"}, use.Name) && slices.ContainsFunc([]string{"Bash", "Grep", "Read"}, func(tool string) bool { return h.options.Runner.Matches("PostToolUse", tool) })
 	out := h.runHooks(ctx, use, in)
 	h.applyOutputSetByHook(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
@@ -289,9 +290,8 @@ func (h *hookMiddleware) withInputFromHook(ctx context.Context, use protocol.Too
 	if schema {
 		how = "failed schema validation"
 	}
-	r := preToolUseRejectionResult("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
-		"\nThe tool input from the model was valid; the hook's rewrite of it was not.")
-	return use, &r
+	return use, new(preToolUseRejectionResult("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
+		"\nThe tool input from the model was valid; the hook's rewrite of it was not."))
 }
 
 func preToolUseRejectionResult(hookText string) executor.Result {

@@ -178,6 +178,7 @@ type User struct {
 	SubagentType     string           `json:"subagent_type,omitempty"`
 	TaskDescription  string           `json:"task_description,omitempty"`
 	Origin           json.RawMessage  `json:"origin,omitempty"` // origin of a replayed prompt
+	LocalCommandRun  *LocalCommand    `json:"local_command_run,omitempty"`
 
 	// Tool is the tool that gave this result. MCP is the response of an MCP server. Both are for transcripts.
 	Tool string   `json:"-"`
@@ -198,13 +199,17 @@ type UserContent struct {
 	Content Content `json:"content"`
 }
 
-// ToolResultMeta describes how the permission for a call was decided.
+// ToolResultMeta describes how the permission for a call was decided, and changes of its input.
 type ToolResultMeta struct {
 	ID                 string              `json:"id"`
+	Screened           bool                `json:"screened_by_plugin,omitempty"`
 	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
+	Remedy             map[string]string   `json:"remedy,omitempty"` // the kind is "advice_to_claude" if the error tells the model what to do
+	IsInputChanged     bool                `json:"input_changed,omitempty"`
 	PermissionDecision *PermissionDecision `json:"permission_decision,omitempty"`
-	DeniedBeforeRun    bool                `json:"-"` // only in transcripts, like Feedback
+	DeniedBeforeRun    bool                `json:"-"` // only in transcripts, like Feedback and InputChanger
 	Feedback           string              `json:"-"` // text with which the user refused the call in a terminal
+	InputChanger       string              `json:"-"` // "settings-hook" or "permission-answer"; empty means that the input is unchanged
 }
 
 // Result ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.

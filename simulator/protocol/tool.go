@@ -52,6 +52,7 @@ type ToolResult struct {
 	NonExecutionKind string              // empty if the tool ran
 	DeniedBeforeRun  bool                // the user interrupted the turn while the question about the call was open
 	UnknownTool      bool                // the tool does not exist, or its server has disconnected
+	Screened         bool                // a file was written, and a hook receives the results of tools that can show the file
 }
 
 // MCPResult contains the parts of an MCP server's response other than the content.

@@ -89,17 +89,20 @@ type UserLine struct {
 	SummarizedPrompts []string `json:"summarizedTurnPromptUuids,omitempty"`
 
 	// The following keys belong to tool results.
-	ToolUseResult           any           `json:"toolUseResult,omitempty"`
-	MCPMeta                 *MCPResult    `json:"mcpMeta,omitempty"`
-	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
-	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
-	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
-	ToolDenialUnanswered    string        `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
-	UserFeedback            string        `json:"userFeedback,omitempty"`         // text with which the user refused the call in a terminal
-	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"`         // set for StructuredOutput
-	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
-	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
-	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
+	ToolUseResult           any                 `json:"toolUseResult,omitempty"`
+	MCPMeta                 *MCPResult          `json:"mcpMeta,omitempty"`
+	MCPNotReadOnly          string              `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
+	Sandboxed               *bool               `json:"sandboxed,omitempty"`          // for Bash commands that ran
+	ToolDenialKind          string              `json:"toolDenialKind,omitempty"`
+	ToolDenialUnanswered    string              `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
+	UserFeedback            string              `json:"userFeedback,omitempty"`         // text with which the user refused the call in a terminal
+	ToolEndsTurn            bool                `json:"toolEndsTurn,omitempty"`         // set for StructuredOutput
+	SourceToolAssistantUUID string              `json:"sourceToolAssistantUUID,omitempty"`
+	SourceToolUseID         string              `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
+	PermissionDecision      *LineDecision       `json:"permissionDecision,omitempty"`
+	ToolResultRemedy        map[string]string   `json:"toolResultRemedy,omitempty"`
+	ToolResultScreened      *bool               `json:"toolResultScreened,omitempty"` // for calls that succeeded
+	ExecutedInput           map[string][]string `json:"executedInput,omitempty"`      // the "sources" of changes to the input, as in [ToolResultMeta]
 	// DeniedBeforeRun marks a call that was interrupted while its permission question was open. IsHumanText marks a
 	// refusal with a message from the host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`

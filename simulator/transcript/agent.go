@@ -110,8 +110,7 @@ func eventAgentID(parentToolUseID *string, agentID string) string {
 }
 
 func newAgentMeta(kind, description, toolUseID string) agentMeta {
-	builtIn := slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, kind)
-	return agentMeta{AgentType: kind, IsBuiltIn: &builtIn, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
+	return agentMeta{AgentType: kind, IsBuiltIn: new(slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, kind)), Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 }
 
 // write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
@@ -251,7 +250,9 @@ func setTextFormAndRowSource(line *protocol.UserLine) {
 	} else if !strings.HasPrefix(text, "[Request interrupted by user") && !strings.HasPrefix(text, "<local-command-stdout>") {
 		return
 	}
-	line.RowSource = "harness"
+	if line.RowSource = "harness"; line.SourceToolUseID != "" {
+		line.RowSource = "" // the text of a skill
+	}
 	switch {
 	case strings.HasPrefix(text, "<local-command-stdout>"):
 		line.RowSource = "local"
@@ -293,11 +294,17 @@ func setMCPResult(line *protocol.UserLine, call *protocol.MCPCall) {
 
 // setPermissionDecisionAndRefusal sets the keys that say who decided about a call, and why a refused call did not run.
 func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User) {
+	if ev.Tool != "" && ev.ToolUseResult != nil && !isFailedResult(ev) {
+		line.ToolResultScreened = new(len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].Screened)
+	}
 	if len(ev.ToolResultMeta) == 0 {
 		return
 	}
 	meta := ev.ToolResultMeta[0]
-	line.ToolDenialKind, line.DeniedBeforeRun = meta.NonExecutionKind, meta.DeniedBeforeRun
+	line.ToolDenialKind, line.DeniedBeforeRun, line.ToolResultRemedy = meta.NonExecutionKind, meta.DeniedBeforeRun, meta.Remedy
+	if meta.IsInputChanged {
+		line.ExecutedInput = map[string][]string{"sources": {meta.InputChanger}}
+	}
 	if meta.NonExecutionKind != "" {
 		line.UserFeedback = meta.Feedback
 	}
@@ -314,7 +321,7 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 		line.PermissionDecision = decision
 		line.IsHumanText = d.Source == "user_reject" && d.RuleSource == ""
 	}
-	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
+	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected && meta.Remedy == nil {
 		line.Sandboxed = new(bool)
 	}
 }

@@ -487,7 +487,9 @@ func (r *recorder) writeEnvironmentAndImages() error {
 	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
 		r.imageCount += len(ids)
-		err = r.lines.writeAfterPendingLines(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
+		line := r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids))
+		line.RowSource = "local"
+		err = r.lines.writeAfterPendingLines(line)
 	}
 	return err
 }

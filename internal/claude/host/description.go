@@ -58,6 +58,7 @@ type Command struct {
 	ArgumentHint string   `json:"argumentHint"`
 	Aliases      []string `json:"aliases,omitempty"`
 	Builtin      bool     `json:"builtin,omitempty"`
+	RunsForHost  bool     `json:"hostLineRunsOwn,omitempty"` // even if a custom command has the same name
 }
 
 // Agent describes a type of sub-agent to the host.
@@ -130,13 +131,13 @@ func (h *hostedSession) describeCommandNamed(name string) []Command {
 		return []Command{listed}
 	}
 	if b, ok := claudecode.PrintModeCommandNamed(name); ok {
-		return []Command{describeBuiltinCommand(b)}
+		return []Command{h.describeBuiltinCommand(b)}
 	}
 	return nil
 }
 
-func describeBuiltinCommand(b claudecode.BuiltinCommand) Command {
-	return Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true}
+func (h *hostedSession) describeBuiltinCommand(b claudecode.BuiltinCommand) Command {
+	return Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true, RunsForHost: b.RunsForHost && h.session.Plan().Profile.Has(claudecode.FeatureCommandsRunForHosts)}
 }
 
 // skillsListedForModel describes the skills and commands that the context of the model lists.
@@ -148,7 +149,7 @@ func (h *hostedSession) skillsListedForModel() []Command {
 		}
 	}
 	for _, b := range h.session.Plan().Profile.BuiltInSkillsListedForModel() {
-		list = append(list, describeBuiltinCommand(b))
+		list = append(list, h.describeBuiltinCommand(b))
 	}
 	return list
 }

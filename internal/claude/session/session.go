@@ -148,7 +148,7 @@ func (s *Session) buildOptionsAndArmFault(prompt launch.SystemPromptAndSchema) (
 			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, IsSandbox: plan.Limits.IsSandbox, DescribesJSON: plan.Profile.Has(claudecode.FeatureInvalidJSONReportedAsMalformedResponse),
 		},
 		Display: simulator.DisplayOptions{
-			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.HasSeedAndStart(),
+			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, ChangedInput: plan.Profile.Has(claudecode.FeatureResultsReportChangedInputAndRemedies), LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.HasSeedAndStart(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
