@@ -143,14 +143,12 @@ func (p Profile) BuiltInSkillsListedForModel() (list []BuiltinCommand) {
 	return list
 }
 
-// Tokens that /context shows in addition to those of [ModelFacts]. CommandListTokens is for the list of commands.
+// Tokens that /context shows in addition to those of [ModelFacts].
 const (
-	// A session on a terminal has about this many more tokens.
-	AdditionalToolsTokensOnTerminal         = 1133
-	AdditionalDeferredToolsTokensOnTerminal = 700
-	AdditionalPromptTokensOnTerminal        = 42
-
-	CommandListTokens = 461
+	AskUserQuestionTokens            = 1126
+	DeferredPlanToolsTokens          = 706 // EnterPlanMode and ExitPlanMode
+	AdditionalPromptTokensOnTerminal = 42  // about
+	CommandListTokens                = 461
 )
 
 // BuiltInSkillsInContext lists the built-in skills that are always in the context.

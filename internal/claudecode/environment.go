@@ -143,18 +143,24 @@ func (e Environment) SubscriptionDefaultModel() string {
 	return ""
 }
 
-// Models returns the models that a host can choose from, in the order of the real CLI's picker.
-func (e Environment) Models() []SelectableModel {
+// Models returns the available models that a host can choose from, in the order of the real CLI's picker, and at the end the current
+// model if it is another one (observed with 2.1.330).
+func (e Environment) Models(current string, available AvailableModels) []SelectableModel {
 	list := slices.Clone(pickerModels())
-	if e.Credential != CredentialOAuth {
-		return list
+	if e.Credential == CredentialOAuth { // A subscription prefers Sonnet and lists it before the larger models.
+		sonnet := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "sonnet" })
+		opus := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "opus" })
+		first := list[sonnet]
+		first.Value, first.DisplayName = list[0].Value, list[0].DisplayName
+		list[0] = first
+		list[sonnet], list[opus] = list[opus], list[sonnet]
 	}
-	// A subscription prefers Sonnet and lists it before the larger models.
-	sonnet := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "sonnet" })
-	opus := slices.IndexFunc(list, func(m SelectableModel) bool { return m.Value == "opus" })
-	first := list[sonnet]
-	first.Value, first.DisplayName = list[0].Value, list[0].DisplayName
-	list[0] = first
-	list[sonnet], list[opus] = list[opus], list[sonnet]
+	list = slices.DeleteFunc(list, func(m SelectableModel) bool {
+		return available != nil && m.Value != "default" && !available.includes(m.ResolvedModel)
+	})
+	resolved := WireModel(ResolveModel(current))
+	if current == "opusplan" || !slices.ContainsFunc(list, func(m SelectableModel) bool { return m.ResolvedModel == resolved }) {
+		list = append(list, selectableModelNamed(current))
+	}
 	return list
 }

@@ -2,6 +2,8 @@ package claudecode
 
 import (
 	_ "embed" // for picker_models.json
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,11 +16,11 @@ type SelectableModel struct {
 	ResolvedModel            string   `json:"resolvedModel"`
 	DisplayName              string   `json:"displayName"`
 	Description              string   `json:"description"`
-	SupportsEffort           bool     `json:"supportsEffort"`
-	EffortLevels             []string `json:"supportedEffortLevels"`
-	SupportsAdaptiveThinking bool     `json:"supportsAdaptiveThinking"`
+	SupportsEffort           bool     `json:"supportsEffort,omitempty"`
+	EffortLevels             []string `json:"supportedEffortLevels,omitempty"`
+	SupportsAdaptiveThinking bool     `json:"supportsAdaptiveThinking,omitempty"`
 	SupportsFastMode         bool     `json:"supportsFastMode,omitempty"`
-	SupportsAutoMode         bool     `json:"supportsAutoMode"`
+	SupportsAutoMode         bool     `json:"supportsAutoMode,omitempty"`
 	SupportsThinkingOff      bool     `json:"supportsThinkingOff"`
 }
 
@@ -30,6 +32,24 @@ var pickerModelTable string
 
 // pickerModels lists the models in the order of the real CLI's picker.
 var pickerModels = tableFromJSON[SelectableModel](pickerModelTable)
+
+// selectableModelNamed describes a model that the picker does not list under its full name.
+func selectableModelNamed(name string) SelectableModel {
+	resolved := ResolveModel(name)
+	facts := FactsOfModel(resolved)
+	m := SelectableModel{
+		Value: name, ResolvedModel: resolved, DisplayName: ModelDisplayName(facts.Name), Description: "Model of this session",
+		SupportsEffort: facts.DefaultEffort != "", SupportsAdaptiveThinking: facts.HasAutoMode(), SupportsAutoMode: facts.HasAutoMode(),
+		SupportsFastMode: facts.HasFastMode, SupportsThinkingOff: !facts.EffortPerTurn && !strings.Contains(resolved, "fable"),
+	}
+	m.EffortLevels = slices.DeleteFunc(EffortLevels(), func(level string) bool {
+		return !m.SupportsEffort || level == "xhigh" && !facts.HasUltracode || level == "max" && !m.SupportsAdaptiveThinking
+	})
+	if name == "opusplan" {
+		m.DisplayName = "Opus Plan Mode"
+	}
+	return m
+}
 
 // Delays before a screen appears, measured with Claude Code 2.1.330 on an idle machine of two cores. Until then, typed
 // text is kept for the first draft, and no key answers a dialog.

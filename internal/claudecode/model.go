@@ -31,6 +31,7 @@ type ModelFacts struct {
 	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents (observed with 2.1.330).
 	TextAfterToolBlocks, NoConcurrencyNote bool
 	DefaultEffort                          string // the level without a setting; empty means the model has no effort levels
+	HasFastMode                            bool   // true if fast mode is available
 	HasUltracode                           bool   // true if the mode ultracode is available
 	KnowledgeCutoff                        string // a month; empty means unknown
 	Context                                ContextTokenCounts

@@ -57,8 +57,7 @@ func (p Profile) WithFastModeAllowedModels(allowedModels []string) Profile {
 // FastMode returns whether messages say that fast mode is "on" or "off" with a model, and why it is disabled.
 func (p Profile) FastMode(model string) (state, disabledReason string) {
 	if p.fastModeDisabledReason == "" && p.env.RequestsFastMode {
-		isSupported := slices.ContainsFunc(pickerModels(), func(m SelectableModel) bool { return m.SupportsFastMode && m.ResolvedModel == ResolveModel(model) })
-		return map[bool]string{true: "on", false: "off"}[isSupported], ""
+		return map[bool]string{true: "on", false: "off"}[FactsOfModel(ResolveModel(model)).HasFastMode], ""
 	}
 	return "off", cmp.Or(p.fastModeDisabledReason, "sdk_opt_in_required")
 }

@@ -95,7 +95,7 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	d := InitializeAnswer{
 		Commands: []Command{}, Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyleNames(),
-		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
+		Models: h.modelsToChooseFrom(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackSendingMode{Kind: env.FeedbackCommandDelivery()},
 		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL,
@@ -116,6 +116,10 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 		d.Agents = append(d.Agents, Agent{Name: a.Name, Description: a.Description, Model: a.Model})
 	}
 	return d
+}
+
+func (h *hostedSession) modelsToChooseFrom() []claudecode.SelectableModel {
+	return h.session.Plan().Profile.Environment().Models(h.session.State().Model(), h.session.Plan().Settings.AvailableModels)
 }
 
 // describeCommandNamed describes a custom or built-in command; the list is empty if there is no such command.

@@ -36,7 +36,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "list_permission_rules":
 		return permissionRulesAnswerFor(h.session), true
 	case "list_models":
-		return answerWithKey{"models", h.session.Plan().Profile.Environment().Models()}, true
+		return answerWithKey{"models", h.modelsToChooseFrom()}, true
 	case "get_session_cost":
 		return answerWithKey{"text", h.session.CostUntilLastTurnEnd().Text()}, true
 	case "get_hooks_listing":
@@ -68,24 +68,15 @@ type reloadPluginsAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`
 	Errors   int               `json:"error_count"`
-	Servers  []serverState     `json:"mcpServers"`
+	Servers  []serverStatus    `json:"mcpServers"`
 	Plugins  []protocol.Plugin `json:"plugins"`
-}
-
-type serverState struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
 }
 
 func (h *hostedSession) newReloadPluginsAnswer() reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.initializeAnswer()
-	servers := []serverState{}
-	for _, st := range h.session.ServerStatuses() {
-		servers = append(servers, serverState{st.Name, st.Status})
-	}
-	return reloadPluginsAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
+	return reloadPluginsAnswer{d.Agents, d.Commands, len(said.PluginErrors), serverStatusesForHost(h.session.ServerStatuses(), h.session.Plan().Profile), said.Plugins}
 }
 
 func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {

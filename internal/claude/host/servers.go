@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,15 +63,19 @@ type toolAnnotations struct {
 const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
 func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
-	list := []serverStatus{}
-	introducing := r.conn.IsConnectingServers()
-	for _, st := range r.session.Servers().Servers() {
-		if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
-			continue // the host's own servers are not listed before they are connected
-		}
-		list = append(list, serverStatusForHost(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
+	servers := r.session.Servers().Servers()
+	if r.conn.IsConnectingServers() { // the host's own servers are not listed before they are connected
+		servers = slices.DeleteFunc(servers, func(st mcp.ServerStatus) bool { return st.Config.Type == "sdk" && st.Status == "pending" })
 	}
-	return control.Answer{Payload: answerWithKey{"mcpServers", list}}, nil
+	return control.Answer{Payload: answerWithKey{"mcpServers", serverStatusesForHost(servers, r.session.Plan().Profile)}}, nil
+}
+
+func serverStatusesForHost(servers []mcp.ServerStatus, profile claudecode.Profile) []serverStatus {
+	list := []serverStatus{}
+	for _, st := range servers {
+		list = append(list, serverStatusForHost(st, profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
+	}
+	return list
 }
 
 // serverStatusForHost describes a server. withTransportAndErrorCode adds the keys of

@@ -334,9 +334,12 @@ func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 		l.SystemTools = model.AllTools
 	default:
 		l.SystemTools, l.DeferredTools = model.LoadedTools, model.DeferredTools
-		if s.plan.Records.Run.Interactive {
-			l.SystemTools, l.DeferredTools = l.SystemTools+claudecode.AdditionalToolsTokensOnTerminal, l.DeferredTools+claudecode.AdditionalDeferredToolsTokensOnTerminal
+		if slices.Contains(offered, "EnterPlanMode") {
+			l.DeferredTools += claudecode.DeferredPlanToolsTokens
 		}
+	}
+	if slices.Contains(offered, "AskUserQuestion") {
+		l.SystemTools += claudecode.AskUserQuestionTokens
 	}
 	if slices.Contains([]protocol.PermissionMode{protocol.ModeBypass, protocol.ModeAuto, protocol.ModePlan}, s.tools.policy.Mode()) {
 		l.SystemTools = max(0, l.SystemTools-model.LessInUnattendedModes)
