@@ -146,7 +146,10 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 		}
 	} else {
 		response := result.Output
-		if response == nil {
+		switch {
+		case result.MCP != nil:
+			response = result.MCP.Content
+		case response == nil:
 			response = result.Content
 		}
 		in = protocol.PostToolUseHookInput{ToolName: permission.CanonicalToolName(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
@@ -182,8 +185,17 @@ func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *exec
 	if ours {
 		content, ok = h.options.Tools.RewriteOutput(use.Name, output)
 	}
-	if ok {
-		result.Content, result.Output = content, output
+	if !ok {
+		return
+	}
+	result.Content, result.Output = content, output
+	if result.MCP != nil {
+		updated := *result.MCP
+		updated.Content = output
+		result.MCP, result.Output = &updated, struct {
+			Content any `json:"content"`
+			protocol.MCPResult
+		}{output, updated}
 	}
 }
 
