@@ -62,6 +62,8 @@ func (p *turnPrompts) emitPromptQueuedAndNormalize() {
 	switch {
 	case p.prompt.Synthetic:
 		p.prompt.Content = withNonUserSourceMark(p.prompt.Content)
+	case protocol.IsPeerOrigin(p.prompt.Origin):
+		p.prompt.Content.Text = protocol.PeerMessageText("sent a message", p.prompt.Content.Text)
 	case p.prompt.Content.Blocks == nil && p.prompt.Content.Text == "":
 		p.prompt.Content.Text = emptyPromptText
 	default:

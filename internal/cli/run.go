@@ -136,8 +136,8 @@ func (e *sessionEnd) moveClassifierWarningToStderr(events output.Events) output.
 	}
 }
 
-// exitErrorOrScriptedCrash converts the end of a run to an exit error (spec: cli-observed 2 and 10). A closed stdout and an interrupt count as
-// success; otherwise the last result decides. It crashes if the scenario says so, and prints missed expectations.
+// exitErrorOrScriptedCrash converts the end of a run to an exit error (spec: cli-observed 2 and 10). An interrupt counts as
+// success, and so does a blocked stdout; otherwise the last result decides. It crashes if the scenario says so, and prints missed expectations.
 func exitErrorOrScriptedCrash(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
@@ -160,7 +160,7 @@ func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, en
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
-	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
+	case errors.Is(e.err, io.ErrClosedPipe):
 		return process.SignalErrorOr(ctx, nil), true
 	case errors.Is(e.err, syscall.ENOSPC):
 		return process.Verbatimf("Error: Claude Code could not save all of the output sent to a file because the disk is full (ENOSPC). Free up space on that disk before the next run."), true

@@ -358,8 +358,8 @@ func (s sendMessageResult) nonErrorToolResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(string(text))}}, Output: s}
 }
 
-// sendMessage sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
-// continues in the background with the message.
+// sendMessage sends a message to an agent or, from an agent, to the main conversation. A running agent reads it after its
+// current reply; an agent that has finished continues in the background with the message.
 func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct{ To, Message string }
 	_ = json.Unmarshal(call.Input, &in) // the input was validated before
@@ -367,6 +367,12 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.nonErrorToolResult()
 	}
 	a.mu.Lock()
+	if in.To == "main" {
+		sender := a.findReachableAgentLocked(call.Agent.ID)
+		sender.unsentToMain = append(sender.unsentToMain, in.Message)
+		a.mu.Unlock()
+		return sendMessageResult{Success: true, Message: "Message queued for the main conversation's next turn."}.nonErrorToolResult()
+	}
 	w := a.findReachableAgentLocked(in.To)
 	if w == nil {
 		a.mu.Unlock()

@@ -39,6 +39,7 @@ type agentRun struct {
 	// Guarded by Agents.mu.
 	isRunning           bool
 	undeliveredMessages []string
+	unsentToMain        []string // messages to the main conversation, which are sent after the result of the call
 	status              task.FinalStatus
 	started             time.Time
 
@@ -214,6 +215,9 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if ctx.Err() != nil {
 			return w.stoppedEnd()
 		}
+		if w.progress.lastResult.IsError {
+			break // SubagentStop hooks run neither after an API error nor at the turn limit (observed with 2.1.330)
+		}
 		feedback, again := w.runSubagentStopHooks(ctx, blocks)
 		if !again {
 			break
@@ -330,6 +334,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 			ev.ToolUseResult = nil
 		}
 		w.postMessageHiddenIfNested(ev)
+		w.sendMessagesToMain()
 	case *protocol.ToolExecuted:
 		w.progress.tools.countCall(ev)
 		w.task.Post(ev)
@@ -346,6 +351,15 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 		setAgentID(ev, w.task.ID)
 		w.task.Post(ev)
 	}
+}
+
+func (w *agentRun) sendMessagesToMain() {
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	for _, message := range w.unsentToMain {
+		w.task.SendToMain(w.nameOrTaskID(), cmp.Or(w.input.Name, w.task.AgentType), message)
+	}
+	w.unsentToMain = nil
 }
 
 func setAgentID(ev protocol.Event, id string) {

@@ -81,7 +81,7 @@ type UserLine struct {
 	SentAtMS        int64                `json:"sentAtMs,omitempty"`     // Unix time
 	SkipCommands    bool                 `json:"queueSkipSlashCommands,omitempty"`
 	WakeupSource    string               `json:"wakeupSource,omitempty"`
-	TurnOrigin      string               `json:"turnOrigin,omitempty"` // "sdk", "task_notification", "scheduled" or "human"
+	TurnOrigin      string               `json:"turnOrigin,omitempty"` // "sdk", "task_notification", "scheduled", "peer" or "human"
 	TurnPosition    *SessionTurnPosition `json:"turnPosition,omitempty"`
 	AttributionKey  string               `json:"turnAttributionKey,omitempty"` // the host's id of the prompt; may be empty
 	MergedUUIDs     []string             `json:"mergedSendUuids,omitempty"`

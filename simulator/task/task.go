@@ -271,6 +271,22 @@ func (t *Task) ReportEvent(text string) {
 	s.signalChangeOnReadyChannel()
 }
 
+// SendToMain sends a message of the agent to the main conversation. sender is the agent's address, and name its name or type.
+func (t *Task) SendToMain(sender, name, message string) {
+	s := t.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	origin, _ := protocol.Marshal(struct { // strings cannot fail
+		Kind   string `json:"kind"`
+		From   string `json:"from"`
+		TaskID string `json:"senderTaskId"`
+		Name   string `json:"name"`
+		Body   string `json:"body"`
+	}{"peer", sender, t.ID, name, message})
+	s.notices = append(s.notices, Notification{Text: "<agent-message from=\"" + sender + "\">\n" + message + "\n</agent-message>", Origin: origin})
+	s.signalChangeOnReadyChannel()
+}
+
 func (t *Task) eventNotificationForModel(eventText string) string {
 	return "<task-notification>\n<task-id>" + t.ID + "</task-id>\n<summary>Monitor event: \"" + t.Description +
 		"\"</summary>\n<event>" + eventText + "</event>\n</task-notification>"
@@ -320,7 +336,7 @@ func (t *Task) frameFieldsIfAmbient() []protocol.Field {
 	return []protocol.Field{{Key: "skip_transcript", Value: true}, {Key: "ambient", Value: true}}
 }
 
-// Notification is a message about a task for the model, usually about its end.
+// Notification is a message about a task for the model, usually about its end, or a message of an agent.
 type Notification struct {
 	Text      string          // text for the model
 	ToolsUsed string          // see [End.ToolsUsed]

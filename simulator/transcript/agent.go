@@ -277,6 +277,9 @@ func setPromptSourceOutsideTerminal(line *protocol.UserLine, ev *protocol.Prompt
 	if string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
 	}
+	if protocol.IsPeerOrigin(ev.Origin) {
+		line.IsMeta, line.TurnOrigin, line.SkipCommands, line.RowSource = true, "peer", true, ""
+	}
 	if ev.OfHook || string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.RowSource = ""
 	}
@@ -324,4 +327,11 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected && meta.Remedy == nil {
 		line.Sandboxed = new(bool)
 	}
+}
+
+func isFailedResult(ev *protocol.User) bool {
+	return slices.ContainsFunc(ev.Message.Content.Blocks, func(b protocol.Block) bool {
+		r, is := b.(protocol.ToolResultBlock)
+		return is && r.IsError != nil && *r.IsError
+	})
 }

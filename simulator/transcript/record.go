@@ -416,11 +416,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
-	failed := slices.ContainsFunc(ev.Message.Content.Blocks, func(b protocol.Block) bool {
-		r, is := b.(protocol.ToolResultBlock)
-		return is && r.IsError != nil && *r.IsError
-	})
-	endsTurn := ran && ev.Tool == "StructuredOutput" && !failed
+	endsTurn := ran && ev.Tool == "StructuredOutput" && !isFailedResult(ev)
 	if err := r.writeLinesBeforeUser(ev, agentID, endsTurn); err != nil {
 		return err
 	}

@@ -369,6 +369,10 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	}
+	if protocol.IsPeerOrigin(ev.Origin) {
+		command.IsMeta = true
+		return r.lines.writeAfterPendingLines(in, out, r.conversation.reminderLine("", command, protocol.PeerMessageText("sent a message while you were working", ev.Content.Plain())))
+	}
 	if ev.Notice {
 		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
 		command.Mode, command.Origin = "task-notification", json.RawMessage(taskNoticeWithoutRunOrigin)

@@ -134,9 +134,22 @@ func (c *Commands) findTask(in taskStopInput) (task.Info, *protocol.ToolResult) 
 	}
 	info, found := c.options.Tasks.Find(id)
 	if !found {
-		return no("No task found with ID: %s", id)
+		return no("No task found with ID: %s%s", id, listRunningAgents(c.options.Tasks))
 	}
 	return info, nil
+}
+
+func listRunningAgents(tasks *task.Set) string {
+	var agents []string
+	for _, t := range tasks.RunningInBackground() {
+		if t.Kind == task.KindAgent {
+			agents = append(agents, t.ID+" ("+t.Description+")")
+		}
+	}
+	if len(agents) == 0 {
+		return ""
+	}
+	return ". Background agents running or waiting: " + strings.Join(agents, ", ")
 }
 
 func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.ToolResult {

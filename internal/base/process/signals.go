@@ -154,7 +154,8 @@ func (w *SignalHandler) CancelOnInterrupt(cancel context.CancelFunc) (interrupte
 const maxBlockedWriteAfterSignal = time.Second
 
 // LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
-// signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
+// signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes. After the reader has closed
+// the pipe, writes succeed without an effect.
 func (w *SignalHandler) LimitWrites(s *System) *System {
 	if s.Lifetime == nil {
 		return s
@@ -170,6 +171,7 @@ type writerWithTimeoutAfterSignal struct {
 
 	mu          sync.Mutex
 	hasTimedOut bool
+	isClosed    bool // by the reader
 }
 
 func (m *writerWithTimeoutAfterSignal) Unwrap() io.Writer { return m.output }
@@ -179,6 +181,9 @@ func (m *writerWithTimeoutAfterSignal) Write(p []byte) (int, error) {
 	defer m.mu.Unlock()
 	if m.hasTimedOut {
 		return 0, io.ErrClosedPipe
+	}
+	if m.isClosed {
+		return len(p), nil
 	}
 	type written struct {
 		n   int
@@ -191,6 +196,9 @@ func (m *writerWithTimeoutAfterSignal) Write(p []byte) (int, error) {
 	}()
 	select {
 	case r := <-done:
+		if m.isClosed = errors.Is(r.err, syscall.EPIPE); m.isClosed {
+			return len(p), nil
+		}
 		return r.n, r.err
 	case <-m.signalArrived:
 	}

@@ -312,8 +312,6 @@ type realCLITextError string
 
 func (e realCLITextError) Error() string { return string(e) }
 
-const noOutputText = "(Bash completed with no output)"
-
 // RunCommand runs a shell command that a command file contains. Either the session's permission rules or
 // allowRulesOfFile must allow the command. commandAsWritten is the command as it is written in the file, for errors.
 func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
@@ -332,11 +330,8 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 		return "", err
 	}
 	out := strings.TrimRight(result.Content.Plain(), "\n")
-	switch first, rest, _ := strings.Cut(out, "\n"); {
-	case result.IsError && strings.HasPrefix(first, "Exit code "):
+	if first, rest, _ := strings.Cut(out, "\n"); result.IsError && strings.HasPrefix(first, "Exit code ") {
 		out = rest
-	case out == noOutputText:
-		out = ""
 	}
 	if result.IsError {
 		t.policy.SetGrantedRules(nil)
