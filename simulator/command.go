@@ -3,6 +3,7 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -12,7 +13,10 @@ import (
 )
 
 // localCommandRunner answers prompts without the model: the conversation's own slash commands, and blank prompts.
-type localCommandRunner struct{ *turnContext }
+type localCommandRunner struct {
+	*turnContext
+	stopFeedback string // the model answers it before the turn ends; empty means that no Stop hook blocked the end
+}
 
 func (k *localCommandRunner) parsePrompt() (call slash.Call, isCommand bool) {
 	if k.prompts.prompt.Source == promptSourceSystem || k.prompts.prompt.Verbatim {
@@ -86,25 +90,74 @@ func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c sl
 	} else if !outcome.IsUnknown && outcome.Work == nil {
 		k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(cmp.Or(outcome.Name, c.Name))}
 	}
+	if outcome.Work != nil {
+		return k.runSkillInAgent(ctx, c, outcome)
+	}
 	if err := k.hooks.runStartHooksAndAcceptLocalCommand(ctx, outcome); err != nil {
 		return err
 	}
 	if outcome.Title != "" {
 		k.out.emitTitleChange(outcome.Title)
 	}
-	var work []protocol.Event
-	if outcome.Work != nil {
-		var err error
-		if outcome.Text, work, err = k.runSkillAgent(ctx, outcome.Work); err != nil {
-			return err
-		}
-	}
 	k.prompts.emitInit(ctx)
-	k.background.emitAndAddAgentUsageToTotals(work)
 	if outcome.Model != nil {
 		k.sim.options.State.SetModel(*outcome.Model)
 	}
 	return k.emitCommandOutputAndReturnTurnEnd(c, outcome, usage)
+}
+
+// runSkillInAgent runs the agent of a skill between the hooks of the prompt and the Stop hooks. It sets stopFeedback.
+func (k *localCommandRunner) runSkillInAgent(ctx context.Context, c slash.Call, outcome slash.Outcome) error {
+	if err := k.hooks.emitQueuedPromptAndRunStartHooks(ctx); err != nil {
+		return err
+	}
+	refused, err := k.runPromptHooksOfSkillAgent(ctx, c, outcome.Work.Source)
+	if err != nil {
+		return err
+	}
+	if refused.refusalTurnEnd != nil {
+		k.prompts.emitInit(ctx)
+		k.out.assignIDsAndEmitAll(refused.noticesAfterInit)
+		return refused.refusalTurnEnd
+	}
+	addedContext := k.prompts.addedContext
+	k.prompts.addedContext = nil
+	k.out.emitAsIs(k.prompts.localCommandAcceptedEvent())
+	answer, work, err := k.runSkillAgent(ctx, func(ctx context.Context) (string, error) { return outcome.Work.Run(ctx, addedContext) })
+	if err != nil {
+		return err
+	}
+	stop, err := k.hooks.runHooksAddingContextToPrompt(ctx, protocol.StopHookInput{LastAssistantMessage: answer, BackgroundTasks: task.ForHooks(k.sim.main.Tasks), SessionCrons: k.background.sessionCrons()})
+	if err != nil {
+		return err
+	}
+	k.prompts.emitInit(ctx)
+	k.background.emitAndAddAgentUsageToTotals(work)
+	k.out.assignIDsAndEmitAll(stop.Notices)
+	outcome.Text = answer
+	if stop.Block {
+		k.stopFeedback = strings.Join(stop.Texts, "\n")
+	}
+	return k.emitCommandOutputAndReturnTurnEnd(c, outcome, nil)
+}
+
+// runPromptHooksOfSkillAgent runs the hooks of a command that runs a skill in an agent (observed with 2.1.330: in this order; the
+// messages and attachments of hooks that accept the prompt are not shown, and the notice of a refusal has no outcome).
+func (k *localCommandRunner) runPromptHooksOfSkillAgent(ctx context.Context, c slash.Call, source string) (promptHookResult, error) {
+	for _, in := range []protocol.HookInput{k.hooks.promptExpansionHookInput(c, &slash.Expansion{Kind: "slash_command", Source: source}), k.hooks.promptSubmitHookInput()} {
+		if out, err := k.hooks.runHooksAddingContextToPrompt(ctx, in); err != nil {
+			return promptHookResult{}, err
+		} else if hasHookRefusedPrompt(out) {
+			refused := k.hooks.emitRefusalEvents(out, true)
+			for _, notice := range refused.noticesAfterInit {
+				if ev, is := notice.(*protocol.System); is {
+					ev.Fields = slices.DeleteFunc(ev.Fields, func(f protocol.Field) bool { return f.Key == "prompt_submit_outcome" })
+				}
+			}
+			return refused, nil
+		}
+	}
+	return promptHookResult{}, nil
 }
 
 // runSkillAgent runs the agent of a skill and returns its answer. System events of the agent's task are emitted

@@ -223,7 +223,9 @@ func RunInitialHooks(ctx context.Context, s *Simulator) {
 	p := &turnHooks{sim: s, out: &recordingEmitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
 		for _, in := range []protocol.HookInput{protocol.SetupHookInput{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
-			s.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
+			if in != (protocol.SetupHookInput{}) {
+				s.options.Hooks.Run(ctx, hook.EventInput{Base: p.hookBase(in), Event: in})
+			}
 		}
 	}
 }
@@ -357,7 +359,7 @@ type promptHookResult struct {
 func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
-		out, err = p.runHooksAddingContextToPrompt(ctx, protocol.UserPromptSubmitHookInput{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.SessionStateSnapshot().Title})
+		out, err = p.runHooksAddingContextToPrompt(ctx, p.promptSubmitHookInput())
 	}
 	switch {
 	case err != nil:
@@ -365,26 +367,18 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 	case out.CrashError != "":
 		return s, &turnEndError{crashReason: out.CrashError}
 	case hasHookRefusedPrompt(out):
-		s.noticesAfterInit, s.refusalTurnEnd = out.Notices, turnEndWithoutModelRequest(strings.Join(out.Texts, "\n"))
-		if x != nil && !out.Block {
-			s.refusalTurnEnd.localCommand = "custom"
+		s = p.emitRefusalEvents(out, out.Block)
+		if x == nil || out.Block {
+			s.refusalTurnEnd.localCommand = ""
 		}
-		p.emitEventsOfRefusedPrompt(out, out.Block)
 		return s, nil
 	case x != nil:
-		_, typed, _ := p.prompts.prompt.Content.SplitUserTypedText()
-		if name, args, _ := strings.Cut(typed, " "); x.Name != "" && name != "/"+x.Name { // the user typed another name
-			typed = strings.TrimSpace("/" + x.Name + " " + args)
-		}
-		expansion, err = p.runHooksAddingContextToPrompt(ctx, protocol.UserPromptExpansionHookInput{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
+		expansion, err = p.runHooksAddingContextToPrompt(ctx, p.promptExpansionHookInput(c, x))
 		if err != nil {
 			return s, err
 		}
 		if hasHookRefusedPrompt(expansion) {
-			s.noticesAfterInit, s.refusalTurnEnd = expansion.Notices, turnEndWithoutModelRequest(strings.Join(expansion.Texts, "\n"))
-			s.refusalTurnEnd.localCommand = "custom"
-			p.emitEventsOfRefusedPrompt(expansion, true)
-			return s, nil
+			return p.emitRefusalEvents(expansion, true), nil
 		}
 	}
 	s.noticesAfterInit = append(expansion.Notices, out.Notices...)
@@ -398,6 +392,18 @@ func (p *turnHooks) runPromptHooksAndEmitPrompt(ctx context.Context, c slash.Cal
 		p.out.emitTitleChange(title)
 	}
 	return s, nil
+}
+
+func (p *turnHooks) promptSubmitHookInput() protocol.HookInput {
+	return protocol.UserPromptSubmitHookInput{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.options.State.SessionStateSnapshot().Title}
+}
+
+func (p *turnHooks) promptExpansionHookInput(c slash.Call, x *slash.Expansion) protocol.HookInput {
+	_, typed, _ := p.prompts.prompt.Content.SplitUserTypedText()
+	if name, args, _ := strings.Cut(typed, " "); x.Name != "" && name != "/"+x.Name { // the user typed another name
+		typed = strings.TrimSpace("/" + x.Name + " " + args)
+	}
+	return protocol.UserPromptExpansionHookInput{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed}
 }
 
 func promptTextForHooks(c protocol.Content) string {
@@ -434,7 +440,8 @@ func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {
 	return promptHookOutcome.Block || promptHookOutcome.StopTurn
 }
 
-func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) {
+// emitRefusalEvents emits the events of a refused prompt before init, and returns the others and the end of the turn.
+func (p *turnHooks) emitRefusalEvents(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) promptHookResult {
 	accepted := p.prompts.promptAcceptedEvent()
 	accepted.Blocked = isDroppedFromConversation
 	p.out.emitAsIs(accepted)
@@ -442,6 +449,9 @@ func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, is
 		p.out.emitAsIs(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}
 	p.out.assignIDsAndEmitAll(promptHookOutcome.AttachmentEvents())
+	end := turnEndWithoutModelRequest(strings.Join(promptHookOutcome.Texts, "\n"))
+	end.localCommand = "custom"
+	return promptHookResult{promptHookOutcome.Notices, end}
 }
 
 func (p *turnHooks) newInjectedPromptEvent(content protocol.Content) *protocol.PromptAccepted {

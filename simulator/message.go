@@ -57,6 +57,7 @@ type preparedCall struct {
 	runsAlone        bool                       // means that the call must not run in parallel even if its tool is read-only
 	refusal          *executor.Result           // result that replaces the run; nil means the call may run
 	earlyResult      *executedCall              // the result that was emitted while the message was streamed; nil means none
+	result           protocol.ToolResult        // set when the call has ended
 	started          *callStartedWhileStreaming // set if the call has been running since its message was streamed; otherwise nil
 }
 

@@ -231,15 +231,16 @@ func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 // which takes at least 20 ms and less than 100 ms.
 const asyncHookGrace = 80 * time.Millisecond
 
-// RunEndHooksAndCloseHookRunner runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. The
-// notices report hooks that failed.
+// RunEndHooksAndCloseHookRunner runs the SessionEnd hooks, and closes the hook runner. If the session had no turn, it runs the
+// initial hooks first. The notices report hooks that failed.
 func (s *Simulator) RunEndHooksAndCloseHookRunner(ctx context.Context) (notices []protocol.Event) {
 	if s.options.Hooks == nil {
 		return nil
 	}
-	if s.history.sessionStarted {
-		notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
+	if !s.history.sessionStarted && s.history.earlySessionStartOutcome == nil {
+		RunInitialHooks(ctx, s)
 	}
+	notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()
 	s.options.Hooks.WaitForAsyncHooksAndClose(limited)

@@ -57,7 +57,7 @@ func (d *toolCallRunner) runCallsAndEmitResults(ctx context.Context, calls []pre
 	}
 	for i, c := range calls {
 		if c.earlyResult != nil {
-			shown[i], results[i] = true, scenarioResult(c, c.earlyResult.result.ToolResult)
+			shown[i], results[i], calls[i].result = true, scenarioResult(c, c.earlyResult.result.ToolResult), c.earlyResult.result.ToolResult
 		}
 	}
 	for start := 0; start < len(calls); {
@@ -66,7 +66,7 @@ func (d *toolCallRunner) runCallsAndEmitResults(ctx context.Context, calls []pre
 			end++
 		}
 		stop, err := d.runCallsInParallel(ctx, calls, start, end, func(r executedCall) {
-			shown[r.index] = true
+			shown[r.index], calls[r.index].result = true, r.result.ToolResult
 			results[r.index] = scenarioResult(calls[r.index], r.result.ToolResult)
 			d.emitEventsAndResultOfCall(calls[r.index], r)
 		})
@@ -421,8 +421,8 @@ func (d *toolCallRunner) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 // blocks ends the turn.
 func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHookInput{}
-	for i, c := range calls {
-		in.ToolCalls = append(in.ToolCalls, protocol.PostToolBatchCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
+	for _, c := range calls {
+		in.ToolCalls = append(in.ToolCalls, protocol.PostToolBatchCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: contentWithUnsentSchema(c.toolUse.Name, c.result)})
 	}
 	out, err := d.hooks.runHooksEmittingFramesAndAttachments(ctx, in)
 	if err != nil {

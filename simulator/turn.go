@@ -27,7 +27,7 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 			st := newTurnContext(s, *prompt, yield)
 			round := &toolCallRunner{turnContext: st}
 			x := &modelClient{turnContext: st, round: round}
-			t := &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuationDecider{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
+			t := &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuationDecider{turnContext: st, exchange: x}, commands: &localCommandRunner{turnContext: st}}
 			err := t.run(ctx)
 			s.history.turnCount++
 			if err != nil {
@@ -95,7 +95,11 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	if isCall {
 		said, expansion := t.commands.runSessionCommand(ctx, call)
 		if said != nil {
-			return t.commands.endTurnWithCommandOutcome(ctx, call, *said, nil)
+			end := t.commands.endTurnWithCommandOutcome(ctx, call, *said, nil)
+			if t.commands.stopFeedback == "" {
+				return end
+			}
+			return t.requestUntilDone(ctx, scenarios.Request{Prompt: t.commands.stopFeedback, IsInjected: true, IsNotification: true})
 		}
 		if expansion == nil && IsConversationCommand(call.Name) {
 			return t.commands.runConversationCommand(ctx, call)

@@ -93,10 +93,15 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 	return &changed
 }
 
-// closeAndWriteStreamJSONFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput.
+// closeAndWriteStreamJSONFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput, and before
+// them those of SessionStart hooks that did not run before because the session had no turn.
 func closeAndWriteStreamJSONFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
+	frames := session.RunStartHooks(ctx, s)
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
+		_ = output.StreamJSON(frameOutput, func(yield func(protocol.Event, error) bool) {
+			_ = !slices.ContainsFunc(frames, func(ev protocol.Event) bool { return !yield(ev, nil) })
+		})
 		_ = output.StreamJSON(frameOutput, s.RemainingFrames()) // the reader may have closed stdout
 	}
 }

@@ -298,9 +298,9 @@ func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (exe
 }
 
 // RunSkill runs, in an agent, a skill that the user typed. It returns the answer of the agent.
-func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
+func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill, addedContext []string) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
-	w.callerToolUseID = "forked-command-" + skill.Name
+	w.callerToolUseID, w.promptContext = "forked-command-"+skill.Name, addedContext
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
 	}

@@ -33,6 +33,7 @@ type agentRun struct {
 	worktreeDir     string                   // directory of the agent's worktree; empty means none
 	skillName       string                   // skill that the agent runs; empty means none
 	startHooks      hook.Outcome
+	promptContext   []string // from hooks of the prompt of a skill that the user typed
 	simulator       *simulator.Simulator
 	heldCalls       []heldCall
 
@@ -263,7 +264,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.RemoveTools(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
-		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
+		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: append(w.promptContext, w.startHooks.AdditionalContext...),
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, IsSandbox: s.Limits.IsSandbox, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, ChangedInput: s.Display.ChangedInput, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}

@@ -49,7 +49,7 @@ func (*fakeSession) RunCommand(_ context.Context, rules []string, command, patte
 	return "output of " + command + " under " + strings.Join(rules, " "), nil
 }
 
-func (s *fakeSession) RunSkill(_ context.Context, k catalog.Command, text string) (string, error) {
+func (s *fakeSession) RunSkill(_ context.Context, k catalog.Command, text string, _ []string) (string, error) {
 	return "agent of " + k.Name + " answers " + text, nil
 }
 
@@ -154,7 +154,7 @@ func answer(t *testing.T, set *Set, line string) string {
 	var shown []any
 	if out != nil {
 		if work := out.Work; work != nil {
-			done, err := work(t.Context())
+			done, err := work.Run(t.Context(), nil)
 			shown = append(shown, []any{done, err})
 			out.Work = nil
 		}

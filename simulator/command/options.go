@@ -57,8 +57,8 @@ type Shell interface {
 
 // SkillRunner runs skills in agents.
 type SkillRunner interface {
-	// RunSkill runs a skill with its text for the model, and returns the answer.
-	RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error)
+	// RunSkill runs a skill with its text and more context for the model, and returns the answer.
+	RunSkill(ctx context.Context, skill catalog.Command, text string, addedContext []string) (string, error)
 }
 
 // ModelNameOverrider replaces model names as the environment requires.
@@ -83,7 +83,9 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 		if c.definition.Source == "" { // a built-in skill
 			result = call.Name
 		}
-		return &slash.Outcome{Result: result, Work: func(ctx context.Context) (string, error) { return c.options.Agents.RunSkill(ctx, c.definition, text) }}, nil
+		return &slash.Outcome{Result: result, Work: &slash.AgentWork{Source: c.definition.Source, Run: func(ctx context.Context, addedContext []string) (string, error) {
+			return c.options.Agents.RunSkill(ctx, c.definition, text, addedContext)
+		}}}, nil
 	}
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)

@@ -198,7 +198,7 @@ func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	}
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
-	case claudecode.HookEventNamed(c.event).FramesOnly, c.isSessionOrSubagentStart(), c.event == "SubagentStop":
+	case claudecode.HookEventNamed(c.event).FramesOnly, c.isSessionOrSubagentStart(), c.event == "SubagentStop", c.inAgent:
 	default:
 		notice := informationalEventOutsideTranscript("notice", c.hookName+" says: "+text)
 		o.Notices, o.Attachments[len(o.Attachments)-1].Notice = append(o.Notices, notice), notice

@@ -251,6 +251,7 @@ type eventRun struct {
 	effort                    string        // effort level; empty means that the event has none
 	slowestDenial             time.Duration // duration of the slowest hook that refused the call
 	startShown                bool          // the hook_started events have been shown
+	inAgent                   bool          // the event belongs to a sub-agent, whose hooks show no messages
 	hasBareDenials            bool          // a denial in JSON is shown without the name of the hook
 	attachmentIDs             []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
 }

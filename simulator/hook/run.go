@@ -85,7 +85,7 @@ func (r *Runner) newEventRun(in EventInput, event, subject string) *eventRun {
 	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
 	base.CWD = cmp.Or(r.options.DisplayCWD, base.CWD)
-	c := &eventRun{event: event, hookName: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event)}
+	c := &eventRun{event: event, hookName: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event), inAgent: base.AgentID != ""}
 	if base.Effort != nil {
 		c.effort = base.Effort.Level
 	}

@@ -89,10 +89,16 @@ type Outcome struct {
 	// Model is the model that the session uses from now on; nil means that the session keeps its model. The init event
 	// of this turn still has the previous model.
 	Model    *string
-	Failed   bool                                  // the command failed; Text is the reason
-	IsSilent bool                                  // the result event does not contain Text
-	Work     func(context.Context) (string, error) // runs the skill's agent and returns its answer as the text of the command; nil means that the skill has no agent
-	Result   string                                // the command's name in the result event, such as "custom"; empty means the typed name
+	Failed   bool       // the command failed; Text is the reason
+	IsSilent bool       // the result event does not contain Text
+	Work     *AgentWork // the skill's agent, whose answer is the text of the command; nil means that the skill has no agent
+	Result   string     // the command's name in the result event, such as "custom"; empty means the typed name
+}
+
+// AgentWork is a skill that runs in an agent.
+type AgentWork struct {
+	Source string                                                                      // as in [Expansion]
+	Run    func(ctx context.Context, addedContext []string) (answer string, err error) // addedContext is for the agent, from hooks of the prompt
 }
 
 // Unavailable returns the answer of a command that exists only on a terminal.

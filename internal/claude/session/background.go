@@ -112,8 +112,8 @@ func (b *backgroundTasksAndAgents) FindAgentEvenIfDenied(name string) (agent.Def
 }
 
 // RunSkill runs a skill, invoked by the user, in a new agent and returns the agent's answer.
-func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
-	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
+func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.Command, text string, addedContext []string) (string, error) {
+	return b.agents.RunSkill(ctx, forkedSkill(skill, text), addedContext)
 }
 
 func (b *backgroundTasksAndAgents) AllAgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
