@@ -45,7 +45,8 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 		haveNamesChanged := h.session.Plan().Catalog.ReloadCommands()
 		return reloadSkillsAnswer{h.skillsListedForModel(), haveNamesChanged, h.initializeAnswer().Commands}, true
 	case "reload_plugins":
-		return h.newReloadPluginsAnswer(), true
+		haveNamesChanged := h.session.Plan().Catalog.ReloadCommands()
+		return h.newReloadPluginsAnswer(haveNamesChanged), true
 	case "get_plan":
 		_, plan := h.session.PlanModeFile()
 		return answerWithKey{"exists", plan != ""}, true
@@ -63,20 +64,22 @@ type reloadSkillsAnswer struct {
 	commands         []Command
 }
 
-// reloadPluginsAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again.
+// reloadPluginsAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again, but reads commands and skills again.
 type reloadPluginsAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`
 	Errors   int               `json:"error_count"`
 	Servers  []serverStatus    `json:"mcpServers"`
 	Plugins  []protocol.Plugin `json:"plugins"`
+
+	haveNamesChanged bool
 }
 
-func (h *hostedSession) newReloadPluginsAnswer() reloadPluginsAnswer {
+func (h *hostedSession) newReloadPluginsAnswer(haveNamesChanged bool) reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.initializeAnswer()
-	return reloadPluginsAnswer{d.Agents, d.Commands, len(said.PluginErrors), serverStatusesForHost(h.session.ServerStatuses(), h.session.Plan().Profile), said.Plugins}
+	return reloadPluginsAnswer{d.Agents, d.Commands, len(said.PluginErrors), serverStatusesForHost(h.session.ServerStatuses(), h.session.Plan().Profile), said.Plugins, haveNamesChanged}
 }
 
 func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
@@ -85,8 +88,10 @@ func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest)
 		return control.Answer{}, unsupportedError(in.Subtype)
 	}
 	answer := control.Answer{Payload: reply}
-	if reloaded, is := reply.(reloadSkillsAnswer); is && reloaded.haveNamesChanged {
-		answer.EventsBefore = []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: reloaded.commands}}}}
+	skills, _ := reply.(reloadSkillsAnswer)
+	plugins, _ := reply.(reloadPluginsAnswer)
+	if skills.haveNamesChanged || plugins.haveNamesChanged {
+		answer.EventsBefore = []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: slices.Concat(skills.commands, plugins.Commands)}}}}
 	}
 	return answer, nil
 }
