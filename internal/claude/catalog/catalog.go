@@ -29,7 +29,7 @@ type Options struct {
 	AddedDirs       []string               // absolute paths of other directories; only the skills in their .claude directories are used
 	Plugins         []string               // absolute paths of plugin directories, or of directories with several plugins
 	Enabled         []string               // marketplace plugins that the settings enable, as "name@marketplace"
-	Marketplaces    string                 // directory that contains the list of known marketplaces
+	Marketplaces    string                 // directory that contains the list of known marketplaces and the data of plugins
 	Agents          string                 // --agents: a JSON object, keyed by name; empty means none
 	Open            func(dir string) fs.FS // returns the file tree of an absolute directory; nil means that nothing is read from disk
 	Guide           bool                   // adds the built-in agent claude-code-guide; sessions of the SDKs do not have this agent
@@ -375,7 +375,7 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 }
 
 func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginRootVariable(doc.body)
+	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginDirsInBody(doc.body)
 	k.Arguments, k.ManifestPlace = doc.wordListOfKey("arguments"), l.plugin.place
 	k.WhenToUse = doc.textOfKey("when_to_use")
 	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""

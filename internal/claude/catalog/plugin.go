@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,16 +23,25 @@ import (
 )
 
 // PluginHooksAndServers holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. Hooks
-// and Servers contain Dir in place of [pluginRootVariable].
+// and Servers contain Dir and DataDir in place of their placeholders.
 type PluginHooksAndServers struct {
 	Name, Dir string
+	DataDir   string          // directory in which the plugin may keep files; it need not exist
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
 	Hooks     json.RawMessage // an object, keyed by event, as in settings files; nil means none
 	Servers   json.RawMessage // an object, keyed by name, as in .mcp.json; nil means none
 }
 
-// pluginRootVariable is the placeholder for a plugin's directory in its files.
-const pluginRootVariable = "${CLAUDE_PLUGIN_ROOT}"
+// Placeholders in a plugin's files for its directory and for that of its data.
+const pluginRootVariable, pluginDataVariable = "${CLAUDE_PLUGIN_ROOT}", "${CLAUDE_PLUGIN_DATA}"
+
+// Environ returns the variables that the plugin's hooks and servers get. It creates the directory of the plugin's data (errors are ignored).
+func (p PluginHooksAndServers) Environ() map[string]string {
+	_ = os.MkdirAll(p.DataDir, 0o777)
+	return map[string]string{"CLAUDE_PLUGIN_ROOT": p.Dir, "CLAUDE_PLUGIN_DATA": p.DataDir}
+}
+
+var charactersNotInDirNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 const pluginManifestFile = ".claude-plugin/plugin.json"
 
@@ -197,10 +207,13 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) 
 	}
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: name, Path: dir, Source: id, Version: m.textOf("version")})
 	l.plugin = pluginBeingRead{ownAndMarketplaceManifest: m, sourceDir: sourceDir{tree, dir, pluginSource}, id: id, namePrefix: name + ":", filesRead: map[string]bool{}}
+	if l.catalog.options.Marketplaces != "" {
+		l.plugin.dataDir = filepath.Join(l.catalog.options.Marketplaces, "data", charactersNotInDirNames.ReplaceAllString(id, "-"))
+	}
 	for _, folder := range customizationFolders {
 		l.readPluginComponents(folder)
 	}
-	l.parts = append(l.parts, PluginHooksAndServers{Name: name, Dir: dir, ID: id, Hooks: l.readPluginObjects("hooks", "hooks/hooks.json"), Servers: l.readPluginObjects("mcpServers", ".mcp.json")})
+	l.parts = append(l.parts, PluginHooksAndServers{Name: name, Dir: dir, DataDir: l.plugin.dataDir, ID: id, Hooks: l.readPluginObjects("hooks", "hooks/hooks.json"), Servers: l.readPluginObjects("mcpServers", ".mcp.json")})
 	l.plugin = pluginBeingRead{}
 }
 
@@ -210,6 +223,7 @@ type pluginBeingRead struct {
 	sourceDir
 
 	id, namePrefix string
+	dataDir        string          // empty without a state directory
 	place          int             // position of the path in the manifests that is being read; 0 means a default folder
 	filesRead      map[string]bool // a file that several paths in the manifests contain is read once
 }
@@ -318,7 +332,7 @@ func (l *loader) readPluginObjects(key, defaultFile string) json.RawMessage {
 	if all == nil {
 		return nil
 	}
-	return expandPluginRoot(all.Raw(), p.path)
+	return json.RawMessage(l.expandPluginDirs(string(all.Raw()), func(dir string) string { return strings.Trim(plainjson.MarshalString(dir), `"`) }))
 }
 
 // readPluginObjectFile returns the content of a file with the object under key, and reports problems of files with hooks.
@@ -332,16 +346,16 @@ func (l *loader) readPluginObjectFile(name, key string, mustExist bool) json.Raw
 	return value
 }
 
-func expandPluginRoot(raw []byte, dir string) json.RawMessage {
-	quoted, err := protocol.Marshal(dir)
-	if err != nil {
-		return raw
+// expandPluginDirs replaces the placeholders of the plugin's directories; outside plugins text stays as it is.
+func (l *loader) expandPluginDirs(text string, escape func(dir string) string) string {
+	if l.plugin.path == "" {
+		return text
 	}
-	return bytes.ReplaceAll(raw, []byte(pluginRootVariable), quoted[1:len(quoted)-1])
+	return strings.NewReplacer(pluginRootVariable, escape(l.plugin.path), pluginDataVariable, escape(cmp.Or(l.plugin.dataDir, pluginDataVariable))).Replace(text)
 }
 
-func (l *loader) expandPluginRootVariable(text string) string {
-	return strings.ReplaceAll(text, pluginRootVariable, cmp.Or(l.plugin.path, pluginRootVariable))
+func (l *loader) expandPluginDirsInBody(body string) string {
+	return l.expandPluginDirs(body, func(dir string) string { return dir })
 }
 
 //go:embed manifests.json

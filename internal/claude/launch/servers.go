@@ -179,7 +179,7 @@ func (p *Plan) PluginServers(parts catalog.PluginHooksAndServers) []mcp.ServerCo
 	for i := range config.Servers {
 		s := &config.Servers[i]
 		s.Name, s.Source = "plugin:"+parts.Name+":"+s.Name, PluginServerSource
-		env := map[string]string{"CLAUDE_PLUGIN_ROOT": parts.Dir}
+		env := parts.Environ()
 		maps.Copy(env, s.Env)
 		s.Env = env
 	}

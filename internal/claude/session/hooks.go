@@ -76,7 +76,13 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 }
 
 func pluginHooks(parts catalog.PluginHooksAndServers) hook.Source {
-	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
+	source := hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks}
+	if parts.Hooks != nil {
+		for name, value := range parts.Environ() {
+			source.Environ = append(source.Environ, name+"="+value)
+		}
+	}
+	return source
 }
 
 // replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.
