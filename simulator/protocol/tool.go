@@ -222,3 +222,13 @@ type AbridgedResult interface {
 	// Abridged returns the shorter form. It does not change the result.
 	Abridged() any
 }
+
+// ShownCommand describes a slash command to the host.
+type ShownCommand struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	ArgumentHint string   `json:"argumentHint"`
+	Aliases      []string `json:"aliases,omitempty"`
+	Builtin      bool     `json:"builtin,omitempty"`
+	RunsForHost  bool     `json:"hostLineRunsOwn,omitempty"` // even if a custom command has the same name
+}

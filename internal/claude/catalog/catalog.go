@@ -59,6 +59,7 @@ type Command struct {
 	HasDescription                  bool // the front matter has a description or says when to use the command
 	WhenToUse                       string
 	Hooks                           json.RawMessage // become active when the command is first used; format of settings files; nil means none
+	PathGlobs                       []string        // a skill becomes available when the model reads or changes a file that they match; nil means at the start
 	ManifestPlace                   int             // place of the command's path in the manifests of a plugin, from 1; 0 means that it is from a default folder
 }
 
@@ -69,6 +70,7 @@ type Catalog struct {
 
 	mu             sync.Mutex
 	commands       []Command // commands in the displayed order; a change replaces the slice and never modifies it
+	skillsForPaths []Command // skills that are not available yet
 	plugins        []protocol.Plugin
 	pluginErrors   []protocol.PluginError
 	pluginWarnings []protocol.PluginError
@@ -105,7 +107,7 @@ func New(o Options) (*Catalog, []string) {
 		l.readFilesOfUserAndProject(o)
 	}
 	l.setSortedUniqueCommands()
-	c.pluginParts = l.parts
+	c.pluginParts, c.skillsForPaths = l.parts, l.skillsForPaths
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
 			l.warnings = append(l.warnings, "--agents: "+err.Error())
@@ -231,32 +233,6 @@ func (c *Catalog) OutputStyleNames() []string {
 	return slices.Clone(c.styles)
 }
 
-// FillInit adds the entries of the catalog to an init event that [claudecode.Profile.Init] has created.
-func (c *Catalog) FillInit(ev *protocol.Init) {
-	var commands, skills, plugged, pluggedSkills []string
-	for _, k := range c.Commands() {
-		into, skillsInto := &commands, &skills
-		if k.Source == pluginSource {
-			into, skillsInto = &plugged, &pluggedSkills
-		}
-		if k.HiddenFromUser {
-			continue
-		}
-		*into = append(*into, k.Name)
-		if k.Skill && k.HasDescription {
-			*skillsInto = append(*skillsInto, k.Name)
-		}
-	}
-	// SlashCommands begins with the only built-in workflow. The commands of plugins follow it.
-	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
-	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
-	ev.Agents = c.AgentNames()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
-	ev.PluginErrors, ev.PluginWarnings = slices.Clone(c.pluginErrors), slices.Clone(c.pluginWarnings)
-}
-
 func mapToNames[T any](list []T, name func(T) string) []string {
 	out := make([]string, len(list))
 	for i, v := range list {
@@ -269,6 +245,7 @@ type loader struct {
 	catalog                *Catalog
 	commands               []Command // commands that the catalog already contains
 	newSkills, newCommands []Command
+	skillsForPaths         []Command
 	parts                  []PluginHooksAndServers
 	warnings               []string
 	plugin                 pluginBeingRead // empty while no plugin is being read
@@ -365,12 +342,16 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 		return
 	}
 	doc, ok := l.readDocumentOncePerPlugin(dir.tree, file)
-	if !ok || len(doc.commaListOfKey("paths")) > 0 {
-		return // a skill that applies only to some files is not listed
+	if !ok {
+		return
 	}
-	l.newSkills = append(l.newSkills, l.withMetadata(doc, Command{
+	list := &l.newSkills
+	if pathGlobs(doc) != nil {
+		list = &l.skillsForPaths
+	}
+	*list = append(*list, l.withMetadata(doc, Command{
 		Name: l.plugin.namePrefix + path.Base(folder), Source: dir.source, Path: filepath.Join(dir.path, file), Skill: true, Dir: filepath.Join(dir.path, folder), Title: doc.textOfKey("name"),
-		Hooks: doc.frontMatterObjectJSON("hooks"),
+		Hooks: doc.frontMatterObjectJSON("hooks"), PathGlobs: pathGlobs(doc),
 	}))
 }
 

@@ -220,8 +220,13 @@ func (r *instructionFileReader) appliesAtStartOrToAccessedFile(m InstructionFile
 	if r.accessedFile == "" || m.Globs == nil {
 		return r.accessedFile == "" && m.Globs == nil
 	}
-	rel, err := filepath.Rel(m.Base, r.accessedFile)
-	return err == nil && filepath.IsLocal(rel) && slices.ContainsFunc(m.Globs, func(pattern string) bool {
+	return matchesAnyPathGlob(m.Globs, m.Base, r.accessedFile)
+}
+
+// matchesAnyPathGlob reports whether file is below dir and one of the patterns of [pathGlobs] matches it.
+func matchesAnyPathGlob(globs []string, dir, file string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && filepath.IsLocal(rel) && slices.ContainsFunc(globs, func(pattern string) bool {
 		if strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "./") {
 			return false
 		}

@@ -5,27 +5,26 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // InitializeAnswer is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
 type InitializeAnswer struct {
-	startFrames           []protocol.Event // of SessionStart hooks; written before the answer
-	firstPrompt           string           // of the main agent
-	Commands              []Command        `json:"commands"`
-	Agents                []Agent          `json:"agents"`
-	OutputStyle           string           `json:"output_style"`
-	AvailableOutputStyles []string         `json:"available_output_styles"`
-	UserOutputStylesDir   string           `json:"user_output_styles_dir,omitempty"`
-	Models                any              `json:"models"`
-	Account               Account          `json:"account"`
-	PID                   int              `json:"pid"`
-	ClaudeCodeVersion     string           `json:"claude_code_version"`
-	PermissionMode        string           `json:"current_permission_mode"`
-	HooksApplied          bool             `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool            `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
-	MCPServersApplied     *bool            `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
+	startFrames           []protocol.Event        // of SessionStart hooks; written before the answer
+	firstPrompt           string                  // of the main agent
+	Commands              []protocol.ShownCommand `json:"commands"`
+	Agents                []Agent                 `json:"agents"`
+	OutputStyle           string                  `json:"output_style"`
+	AvailableOutputStyles []string                `json:"available_output_styles"`
+	UserOutputStylesDir   string                  `json:"user_output_styles_dir,omitempty"`
+	Models                any                     `json:"models"`
+	Account               Account                 `json:"account"`
+	PID                   int                     `json:"pid"`
+	ClaudeCodeVersion     string                  `json:"claude_code_version"`
+	PermissionMode        string                  `json:"current_permission_mode"`
+	HooksApplied          bool                    `json:"hooks_applied,omitempty"`
+	PluginsApplied        *bool                   `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
+	MCPServersApplied     *bool                   `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
 
 	// ManifestsParked has the outcome of each handshake in the request, by server: "parked" if it was stored, otherwise
 	// the reason why it was not.
@@ -49,16 +48,6 @@ type InitializeAnswer struct {
 	FastModeDisabledReason string   `json:"fast_mode_disabled_reason,omitempty"`
 	SessionState           string   `json:"session_state"`
 	Capabilities           []string `json:"capabilities"`
-}
-
-// Command describes a slash command to the host.
-type Command struct {
-	Name         string   `json:"name"`
-	Description  string   `json:"description"`
-	ArgumentHint string   `json:"argumentHint"`
-	Aliases      []string `json:"aliases,omitempty"`
-	Builtin      bool     `json:"builtin,omitempty"`
-	RunsForHost  bool     `json:"hostLineRunsOwn,omitempty"` // even if a custom command has the same name
 }
 
 // Agent describes a type of sub-agent to the host.
@@ -93,7 +82,7 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	plan.Catalog.FillInit(&said)
 	env := plan.Profile.Environment()
 	d := InitializeAnswer{
-		Commands: []Command{}, Agents: []Agent{},
+		Commands: plan.Catalog.DescribeCommands(plan.Profile, said.SlashCommands), Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyleNames(),
 		Models: h.modelsToChooseFrom(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
@@ -109,9 +98,6 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
 	d.OutputStyle = h.session.State().SessionStateSnapshot().OutputStyle
-	for _, name := range said.SlashCommands {
-		d.Commands = append(d.Commands, h.describeCommandNamed(name)...)
-	}
 	for _, a := range plan.Catalog.Agents() {
 		d.Agents = append(d.Agents, Agent{Name: a.Name, Description: a.Description, Model: a.Model})
 	}
@@ -122,38 +108,13 @@ func (h *hostedSession) modelsToChooseFrom() []claudecode.SelectableModel {
 	return h.session.Plan().Profile.Environment().Models(h.session.State().Model(), h.session.Plan().Settings.AvailableModels)
 }
 
-// describeCommandNamed describes a custom or built-in command; the list is empty if there is no such command.
-func (h *hostedSession) describeCommandNamed(name string) []Command {
-	if c, ok := h.session.Plan().Catalog.Command(name); ok {
-		listed := Command{Name: c.DisplayName(), Description: c.DescriptionWithSource(), ArgumentHint: c.ArgumentHint}
-		if c.Title != "" && listed.Name != c.Title {
-			listed.Aliases = []string{c.Title}
-		}
-		if listed.Name != c.Name {
-			listed.Aliases = append(listed.Aliases, c.Name)
-		}
-		return []Command{listed}
-	}
-	if b, ok := claudecode.PrintModeCommandNamed(name); ok {
-		return []Command{h.describeBuiltinCommand(b)}
-	}
-	return nil
-}
-
-func (h *hostedSession) describeBuiltinCommand(b claudecode.BuiltinCommand) Command {
-	return Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true, RunsForHost: b.RunsForHost && h.session.Plan().Profile.Has(claudecode.FeatureCommandsRunForHosts)}
-}
-
 // skillsListedForModel describes the skills and commands that the context of the model lists.
-func (h *hostedSession) skillsListedForModel() []Command {
-	list := []Command{}
+func (h *hostedSession) skillsListedForModel() []protocol.ShownCommand {
+	var names []string
 	for _, k := range h.session.Plan().Catalog.Commands() {
 		if k.IsListedForModel() {
-			list = append(list, h.describeCommandNamed(k.Name)...)
+			names = append(names, k.Name)
 		}
 	}
-	for _, b := range h.session.Plan().Profile.BuiltInSkillsListedForModel() {
-		list = append(list, h.describeBuiltinCommand(b))
-	}
-	return list
+	return h.session.Plan().Catalog.DescribeCommands(h.session.Plan().Profile, names, h.session.Plan().Profile.BuiltInSkillsListedForModel()...)
 }

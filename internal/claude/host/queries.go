@@ -59,18 +59,18 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 }
 
 type reloadSkillsAnswer struct {
-	Skills           []Command `json:"skills"`
+	Skills           []protocol.ShownCommand `json:"skills"`
 	haveNamesChanged bool
-	commands         []Command
+	commands         []protocol.ShownCommand
 }
 
 // reloadPluginsAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again, but reads commands and skills again.
 type reloadPluginsAnswer struct {
-	Agents   []Agent           `json:"agents"`
-	Commands []Command         `json:"commands"`
-	Errors   int               `json:"error_count"`
-	Servers  []serverStatus    `json:"mcpServers"`
-	Plugins  []protocol.Plugin `json:"plugins"`
+	Agents   []Agent                 `json:"agents"`
+	Commands []protocol.ShownCommand `json:"commands"`
+	Errors   int                     `json:"error_count"`
+	Servers  []serverStatus          `json:"mcpServers"`
+	Plugins  []protocol.Plugin       `json:"plugins"`
 
 	haveNamesChanged bool
 }

@@ -143,12 +143,23 @@ func answerOfElicitationHooks(o hook.Outcome, otherwise mcp.ElicitAnswer) mcp.El
 // skillLibrary holds the skills and commands that the model may load.
 type skillLibrary struct {
 	catalog        *catalog.Catalog
+	profile        claudecode.Profile
 	policy         *permissionPolicy
 	hooks          *sessionHooks
 	loadableSkills atomic.Pointer[[]string] // skills that the model may load; nil means all
 	shell          command.Shell
 	state          *simulator.SessionState
 	hooksAdded     sync.Map // names of skills with active hooks
+}
+
+// activateForFile makes the skills available that apply to a file, and returns the event about it, if any.
+func (l *skillLibrary) activateForFile(cwd, file string) []protocol.Event {
+	if !l.catalog.ActivateSkillsForFile(cwd, file) {
+		return nil
+	}
+	said := l.profile.Init()
+	l.catalog.FillInit(&said)
+	return []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: l.catalog.DescribeCommands(l.profile, said.SlashCommands)}}}}
 }
 
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {

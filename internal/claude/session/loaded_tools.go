@@ -57,5 +57,8 @@ func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol
 		t.setOrClearUnsentSchema(call, def, &result.ToolResult)
 		t.loadedTools.markLoaded(call, call.Name)
 	}
+	if file := t.builtinToolsForCaller(call).TargetFile(call); file != "" && err == nil && !result.IsError {
+		result.EventsBefore = append(result.EventsBefore, t.skills.activateForFile(t.options.CWD, file)...)
+	}
 	return result, err
 }

@@ -110,7 +110,7 @@ func (s *Session) buildParts(host Host) error {
 		return err
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)
-	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
+	s.library = &skillLibrary{catalog: plan.Catalog, profile: plan.Profile, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
 	s.background = newBackgroundTasksAndAgents(plan, s.state, s.policy, s.tools, s.library)
 	parts := toolboxDependencies{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
 	if err := s.tools.createToolsAndMiddleware(plan, parts, s.servers, s.policy); err != nil {
