@@ -67,8 +67,8 @@ func startInForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
 
-// makeSessionLeader does nothing: Windows has no sessions.
-func makeSessionLeader(*syscall.SysProcAttr) {}
+// setStdinAsControllingTerminal does nothing: Windows has no sessions.
+func setStdinAsControllingTerminal(*syscall.SysProcAttr) {}
 
 // replaceProcess is not supported: a Windows process cannot be replaced.
 func replaceProcess(string, []string, []string) error { return errors.ErrUnsupported }

@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-func checkStrictSupport() error { return ErrStrictUnsupported }
+func checkOSSupportsStrict() error { return ErrStrictUnsupported }
 
 type syscallWatcher struct{}
 
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
 	PID                                int
-	Log                                *BreachLog
+	Log                                *BreachCollector
 	OwnFiles                           ClaudelessFiles
 	ExpectsReal, OwnNetwork, NoNetwork bool
 }
