@@ -92,7 +92,7 @@ func (l *loader) addAgent(doc markdownDocument, source, path string) {
 		return
 	}
 	a := Agent{
-		Name: l.plugin.namePrefix + name, Description: doc.textOfKey("description"), Prompt: l.expandPluginDirsInBody(strings.TrimSpace(doc.body)), Tools: doc.commaListOfKey("tools"),
+		Name: l.plugin.namePrefix + name, Description: doc.textOfKey("description"), Prompt: l.expandPluginDirs(strings.TrimSpace(doc.body), strings.Clone), Tools: doc.commaListOfKey("tools"),
 		Disallowed: doc.commaListOfKey("disallowedTools"), Model: doc.textOfKey("model"), MaxTurns: doc.numberOfKey("maxTurns"),
 		Background: doc.boolOfKey("background"), Isolation: doc.textOfKey("isolation"), Source: source,
 		Skills: doc.commaListOfKey("skills"), Memory: doc.textOfKey("memory"), First: doc.textOfKey("initialPrompt"), Effort: doc.frontMatter["effort"], Path: path,

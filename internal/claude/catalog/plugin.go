@@ -41,8 +41,6 @@ func (p PluginHooksAndServers) Environ() map[string]string {
 	return map[string]string{"CLAUDE_PLUGIN_ROOT": p.Dir, "CLAUDE_PLUGIN_DATA": p.DataDir}
 }
 
-var charactersNotInDirNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-
 const pluginManifestFile = ".claude-plugin/plugin.json"
 
 // AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the catalog does not use.
@@ -208,7 +206,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string, entry plainjson.Object) 
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: name, Path: dir, Source: id, Version: m.textOf("version")})
 	l.plugin = pluginBeingRead{ownAndMarketplaceManifest: m, sourceDir: sourceDir{tree, dir, pluginSource}, id: id, namePrefix: name + ":", filesRead: map[string]bool{}}
 	if l.catalog.options.Marketplaces != "" {
-		l.plugin.dataDir = filepath.Join(l.catalog.options.Marketplaces, "data", charactersNotInDirNames.ReplaceAllString(id, "-"))
+		l.plugin.dataDir = filepath.Join(l.catalog.options.Marketplaces, "data", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(id, "-"))
 	}
 	for _, folder := range customizationFolders {
 		l.readPluginComponents(folder)
@@ -352,10 +350,6 @@ func (l *loader) expandPluginDirs(text string, escape func(dir string) string) s
 		return text
 	}
 	return strings.NewReplacer(pluginRootVariable, escape(l.plugin.path), pluginDataVariable, escape(cmp.Or(l.plugin.dataDir, pluginDataVariable))).Replace(text)
-}
-
-func (l *loader) expandPluginDirsInBody(body string) string {
-	return l.expandPluginDirs(body, func(dir string) string { return dir })
 }
 
 //go:embed manifests.json

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
+
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
