@@ -101,8 +101,7 @@ func (l *checklist) write(tasks ...*checklistTask) (err error) {
 		var o tool.Keys
 		_ = json.Unmarshal(data, &o)
 		for _, key := range k.addedKeys {
-			value := o.Get(key)
-			o = o.Delete(key).Set(key, value)
+			o = o.Delete(key).Set(key, o.Get(key))
 		}
 		err = errors.Join(err, os.WriteFile(l.path(k.ID+".json"), []byte(o.Indented()), 0o644))
 	}

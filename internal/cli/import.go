@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ func (c *importCmd) outputDir(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
 	}
-	if c.Name != "" {
-		return c.Name
-	}
-	return importer.DefaultName(c.Files)
+	return cmp.Or(c.Name, importer.DefaultName(c.Files))
 }
 
 func (c *importCmd) writeJSONReport(s *process.System, out *importer.Outcome) error {

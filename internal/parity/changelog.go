@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // orderedKinds contains the kinds of changes in the order of the report: options of the command line, events, keys of
@@ -133,7 +135,7 @@ func (c *Change) beforeAndAfterText() string {
 
 func shortenToOneLine(s string) string {
 	const most = 120
-	return Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
+	return diag.Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
 }
 
 // firstCaseNamesAndCount returns the number of cases and the names of the first three, in parentheses.

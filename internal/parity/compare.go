@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // Compare compares two recordings of one case path by path, and reports each path once.
@@ -182,15 +184,7 @@ func (c *comparison) addDifference(path, ours, theirs string) {
 		return
 	}
 	c.indexByKey[form] = len(c.differences)
-	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.eventNumber, Count: 1})
-}
-
-// Shorten returns s or, if s is longer than maxChars characters, its first maxChars characters and "…".
-func Shorten(s string, maxChars int) string {
-	if r := []rune(s); len(r) > maxChars {
-		return string(r[:maxChars]) + "…"
-	}
-	return s
+	c.differences = append(c.differences, Difference{Path: path, Ours: diag.Shorten(ours, maxShownChars), Real: diag.Shorten(theirs, maxShownChars), Event: c.eventNumber, Count: 1})
 }
 
 func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder [2]map[string]int) {

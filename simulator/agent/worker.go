@@ -115,9 +115,7 @@ func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []prot
 // modeOverride returns the permission mode of the agent; empty means the mode of the session.
 func (w *agentRun) modeOverride() protocol.PermissionMode {
 	switch o := w.agents.options.Session.Options(); {
-	case o.Location == nil:
-		return ""
-	case o.Location.Mode() == protocol.ModeAcceptEdits, o.Location.Mode() == protocol.ModeAuto, o.Location.Mode() == protocol.ModeBypass:
+	case o.Location == nil, o.Location.Mode() == protocol.ModeAcceptEdits, o.Location.Mode() == protocol.ModeAuto, o.Location.Mode() == protocol.ModeBypass:
 		return ""
 	}
 	return w.definition.Mode

@@ -68,13 +68,7 @@ func (e *hookEntry) singleLineLabel() string {
 // matches reports whether the matcher accepts the subject of the event. An event without a subject is accepted by every
 // matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that tool.
 func (e *hookEntry) matches(event, subject string) bool {
-	switch {
-	case subject == "" && !strings.Contains(event, "Tool"):
-		return true
-	case subject == "Agent" && e.matchesSubject("Task"):
-		return true
-	}
-	return e.matchesSubject(subject)
+	return subject == "" && !strings.Contains(event, "Tool") || subject == "Agent" && e.matchesSubject("Task") || e.matchesSubject(subject)
 }
 
 // equivalenceKey returns a key that equivalent hooks share; empty means that no other hook is equivalent.

@@ -365,10 +365,7 @@ func isRemovalTargetOnlyCommandOutput(target string) bool {
 // dangerousTargetApproval returns the approval request for one operand that must not be removed without permission, or nil.
 func (c commandLine) dangerousTargetApproval(commandName, target string, changesDirectory bool) *approvalRequest {
 	home := c.modeAndRules.resolver.home
-	switch {
-	case target == "~" || strings.HasPrefix(target, "~/"):
-		target = home + target[1:]
-	case strings.HasPrefix(target, string(shellcmd.PlaceholderHomeVariable)):
+	if target == "~" || strings.HasPrefix(target, "~/") || strings.HasPrefix(target, string(shellcmd.PlaceholderHomeVariable)) {
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput)+"/..", ".")

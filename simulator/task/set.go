@@ -154,8 +154,7 @@ func (s *Set) GoDetached(ctx context.Context, t *Task, f func(context.Context) E
 	run := func() { // the goroutine returns when the work is done; ctx stops it
 		defer s.runningGoroutines.Done()
 		defer cancel()
-		end := f(ctx)
-		t.End(end)
+		t.End(f(ctx))
 		s.freeAgentSlotOfEndedTask(t)
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {

@@ -76,6 +76,14 @@ func FormatCount(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
+// Shorten returns s or, if s is longer than maxChars characters, its first maxChars characters and "…".
+func Shorten(s string, maxChars int) string {
+	if r := []rune(s); len(r) > maxChars {
+		return string(r[:maxChars]) + "…"
+	}
+	return s
+}
+
 // Err returns the list as an error; nil if it holds only warnings.
 func (l List) Err() error {
 	for _, d := range l {

@@ -106,9 +106,7 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	case origin == "" && g.OwnOriginOnly:
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site != "same-site" && site != "cross-site" || r.Header.Get("Sec-Fetch-Mode") == "navigate"
-	case origin == "" || HasNoForeignOrigin(r):
-		return true
-	case slices.ContainsFunc(g.Origins, func(o string) bool { return matchesOrigin(o, origin) }):
+	case origin == "", HasNoForeignOrigin(r), slices.ContainsFunc(g.Origins, func(o string) bool { return matchesOrigin(o, origin) }):
 		return true
 	}
 	scheme, host, _ := strings.Cut(origin, "://")
@@ -141,10 +139,8 @@ func (g accessGuard) checkTokenAndSetCookie(w http.ResponseWriter, r *http.Reque
 		return true
 	}
 	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(g.Token)) == 1 }
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && right(bearer) {
-		return true
-	}
-	if g.TokenHeader != "" && right(r.Header.Get(g.TokenHeader)) {
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if ok && right(bearer) || g.TokenHeader != "" && right(r.Header.Get(g.TokenHeader)) {
 		return true
 	}
 	if g.CookieName == "" {

@@ -72,8 +72,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 		h.session.SetModel(stringOrEmpty(in["model"]))
 	}
 	if in["outputStyle"] != nil {
-		style := cmp.Or(now.OutputStyle, "default")
-		h.session.State().SetOutputStyle(style)
+		h.session.State().SetOutputStyle(cmp.Or(now.OutputStyle, "default"))
 	}
 	if in["effortLevel"] != nil {
 		h.session.State().SetReportedEffort(cmp.Or(stringOrEmpty(in["effortLevel"]), h.session.Plan().Model.Effort))

@@ -185,11 +185,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 }
 
 func detectedStateOrFailureText(verdict pageVerdict) string {
-	const most = 60
-	answer := verdict.Answer
-	if r := []rune(answer); len(r) > most {
-		answer = string(r[:most]) + "…"
-	}
+	answer := diag.Shorten(verdict.Answer, 60)
 	switch {
 	case verdict.Meaning != "":
 		return verdict.Meaning

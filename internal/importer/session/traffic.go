@@ -188,8 +188,7 @@ func (r *trafficReader) recordFailuresAndLinkAgents() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {
-			w := trafficImporter{sessionBuilder: r.set.builderForSessionAndSource(id, "traffic"), agent: agent}
-			w.recordFailure(t)
+			(&trafficImporter{sessionBuilder: r.set.builderForSessionAndSource(id, "traffic"), agent: agent}).recordFailure(t)
 		}
 	}
 	for _, key := range r.set.order {

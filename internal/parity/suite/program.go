@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
@@ -62,7 +63,7 @@ func identifyProgram(ctx context.Context, s *process.System, path string) (Progr
 	case strings.Contains(said, "claudeless"):
 		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 	}
-	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, parity.Shorten(said, 80))
+	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, diag.Shorten(said, 80))
 }
 
 // runOption runs a program with one option in an empty home directory and returns its output.
@@ -130,7 +131,7 @@ func installPackage(ctx context.Context, s *process.System, dir, spec string) (e
 		Timeout: 10 * time.Minute,
 	})
 	if err == nil && res.Exit.Code != 0 {
-		err = fmt.Errorf("npm: %s %s", res.Exit, parity.Shorten(strings.TrimSpace(string(res.Stderr)+string(res.Stdout)), 80))
+		err = fmt.Errorf("npm: %s %s", res.Exit, diag.Shorten(strings.TrimSpace(string(res.Stderr)+string(res.Stdout)), 80))
 	}
 	if err != nil {
 		return err
