@@ -356,7 +356,7 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 }
 
 func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginDirsInBody(doc.body)
+	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginDirs(doc.body, strings.Clone)
 	k.Arguments, k.ManifestPlace = doc.wordListOfKey("arguments"), l.plugin.place
 	k.WhenToUse = doc.textOfKey("when_to_use")
 	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""
