@@ -204,8 +204,7 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	return reply, nil
 }
 
-// selectTurnRuleOrDefault returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a
-// match of the rule.
+// selectTurnRuleOrDefault returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a match of the rule.
 func (e *Engine) selectTurnRuleOrDefault(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {

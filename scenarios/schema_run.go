@@ -74,9 +74,8 @@ type Timeouts struct {
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
 }
 
-// Expectation states what the run must have done. An expectation has one of `tool`, `prompt`, `mcp`, `request`,
-// `oauth`, `otel`, `exit`, `rule`, `screen` and `unused`. With `claudeless exec` the run is the whole command with all
-// its processes; otherwise it is one process.
+// Expectation states what the run must have done. An expectation has one of `tool`, `prompt`, `mcp`, `request`, `oauth`, `otel`, `exit`,
+// `rule`, `screen` and `unused`. With `claudeless exec` the run is the whole command with all its processes; otherwise it is one process.
 type Expectation struct {
 	// Tool expects a call of this tool; the value is a name or a glob.
 	Tool string `toml:"tool" empty:"no"`
@@ -159,8 +158,7 @@ type Times struct {
 
 // API sets options of claudeless serve. claude itself uses only `side`, for compactions and prompt hooks.
 type API struct {
-	// Strict refuses requests without the header `anthropic-version`. The real API refuses such a request; test servers
-	// usually accept it.
+	// Strict refuses requests without the header `anthropic-version`. The real API refuses such a request; test servers usually accept it.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`

@@ -8,7 +8,6 @@ package simulator
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -230,21 +229,5 @@ func (s *Simulator) sessionEndHookBaseWithPromptID() protocol.HookBase {
 // asyncHookGrace is how long asynchronous hooks may continue after a session has ended. The real CLI 2.1.330 stops them at once,
 // which takes at least 20 ms and less than 100 ms.
 const asyncHookGrace = 80 * time.Millisecond
-
-// RunEndHooksAndCloseHookRunner runs the SessionEnd hooks, and closes the hook runner. If the session had no turn, it runs the
-// initial hooks first. The notices report hooks that failed.
-func (s *Simulator) RunEndHooksAndCloseHookRunner(ctx context.Context) (notices []protocol.Event) {
-	if s.options.Hooks == nil {
-		return nil
-	}
-	if !s.history.sessionStarted && s.history.earlySessionStartOutcome == nil {
-		RunInitialHooks(ctx, s)
-	}
-	notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
-	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
-	defer cancel()
-	s.options.Hooks.WaitForAsyncHooksAndClose(limited)
-	return notices
-}
 
 func milliseconds(d time.Duration) int { return int(d / time.Millisecond) }

@@ -415,3 +415,19 @@ func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling ti
 		}
 	}
 }
+
+// RunEndHooksAndCloseHookRunner runs the SessionEnd hooks, and closes the hook runner. If the session had no turn, it runs the
+// initial hooks first. The notices report hooks that failed.
+func (s *Simulator) RunEndHooksAndCloseHookRunner(ctx context.Context) (notices []protocol.Event) {
+	if s.options.Hooks == nil {
+		return nil
+	}
+	if !s.history.sessionStarted && s.history.earlySessionStartOutcome == nil {
+		RunInitialHooks(ctx, s)
+	}
+	notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
+	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
+	defer cancel()
+	s.options.Hooks.WaitForAsyncHooksAndClose(limited)
+	return notices
+}

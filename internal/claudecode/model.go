@@ -21,22 +21,20 @@ type ModelFacts struct {
 	// LongPrompt is the largest prompt in tokens that has these prices; a larger one costs LongPromptFactor times as much. 0 means no limit.
 	LongPrompt               int
 	LongPromptFactor         float64
-	ContextWindow, MaxOutput int  // in tokens
-	IsKnown                  bool // false for models that the CLI warns about
-	HasListPrice             bool // true if the prices are from the price list of the model; the CLI assumes prices for other models
-	EffortPerTurn            bool // true if the effort can change from turn to turn
-	HasTaskList              bool // true if the model is offered the tools of the task list
-	ReadsBeforeChange        bool // true if the model must read a file before it changes it (observed with 2.1.330)
-	RemindedOfSilence        bool // true if the CLI reminds the model after several replies without text (observed with 2.1.330)
-	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents (observed with 2.1.330).
-	TextAfterToolBlocks, NoConcurrencyNote bool
-	DefaultEffort                          string // the level without a setting; empty means the model has no effort levels
-	HasFastMode                            bool   // true if fast mode is available
-	HasUltracode                           bool   // true if the mode ultracode is available
-	KnowledgeCutoff                        string // a month; empty means unknown
-	Context                                ContextTokenCounts
-	Retirement                             Retirement
-	Prompts                                ModelPromptFacts
+	ContextWindow, MaxOutput int    // in tokens
+	IsKnown                  bool   // false for models that the CLI warns about
+	HasListPrice             bool   // true if the prices are from the price list of the model; the CLI assumes prices for other models
+	EffortPerTurn            bool   // true if the effort can change from turn to turn
+	HasTaskList              bool   // true if the model is offered the tools of the task list
+	ReadsBeforeChange        bool   // true if the model must read a file before it changes it (observed with 2.1.330)
+	RemindedOfSilence        bool   // true if the CLI reminds the model after several replies without text (observed with 2.1.330)
+	DefaultEffort            string // the level without a setting; empty means the model has no effort levels
+	HasFastMode              bool   // true if fast mode is available
+	HasUltracode             bool   // true if the mode ultracode is available
+	KnowledgeCutoff          string // a month; empty means unknown
+	Context                  ContextTokenCounts
+	Retirement               Retirement
+	Prompts                  ModelPromptFacts
 }
 
 // ModelPromptFacts specify what the CLI tells a model (observed with 2.1.330).
@@ -44,6 +42,8 @@ type ModelPromptFacts struct {
 	ToldRemainingTokens     bool   // each request says how many tokens are left
 	PreferBash              string // how strongly the model shall prefer Bash if nobody approves calls: "relaxed", "strict" or ""
 	AutoModeWithoutBashHint bool   // the explanation of mode auto does not ask the model to prefer Bash
+	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents.
+	TextAfterToolBlocks, NoConcurrencyNote bool
 }
 
 // Retirement is the end of a model's availability, with the name that the CLI's notice uses; zero means unknown.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,6 +77,15 @@ func (t agentToolbox) takeMessagesAsContext() (messages []simulator.ContextFile)
 	}
 	w.undeliveredMessages = nil
 	return messages
+}
+
+func (w *agentRun) sendMessagesToMain() {
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	for _, message := range w.unsentToMain {
+		w.task.SendToMain(w.nameOrTaskID(), cmp.Or(w.input.Name, w.task.AgentType), message)
+	}
+	w.unsentToMain = nil
 }
 
 func middlewareSettingAgentOfCall(ref protocol.AgentRef) executor.Middleware {

@@ -352,15 +352,6 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-func (w *agentRun) sendMessagesToMain() {
-	w.agents.mu.Lock()
-	defer w.agents.mu.Unlock()
-	for _, message := range w.unsentToMain {
-		w.task.SendToMain(w.nameOrTaskID(), cmp.Or(w.input.Name, w.task.AgentType), message)
-	}
-	w.unsentToMain = nil
-}
-
 func setAgentID(ev protocol.Event, id string) {
 	switch ev := ev.(type) {
 	case *protocol.PermissionDeniedEvent:

@@ -298,8 +298,7 @@ const (
 	noVerdictBecauseTypeNotSimulated // a hook type that is not simulated
 )
 
-// interpretSuccessfulOutput interprets the output of a successful configured hook: a JSON object is parsed, any other
-// output is plain text.
+// interpretSuccessfulOutput interprets the output of a successful configured hook: a JSON object is parsed, any other output is plain text.
 func (a *hookResult) interpretSuccessfulOutput(event string) {
 	object, ok := parseJSONObjectText(a.stdout)
 	if !ok {

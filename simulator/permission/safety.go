@@ -159,8 +159,7 @@ var targetOptionPattern = shellcmd.LazyRegexp(`^(-[a-zA-Z]*t|--t)`)
 
 var linkOptionPattern = shellcmd.LazyRegexp(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// approvalIfSignInTokenDirectoryMovedOrLinked returns the approval request for moving or linking a
-// directory with the CLI's sign-in tokens.
+// approvalIfSignInTokenDirectoryMovedOrLinked returns the approval request for moving or linking a directory with the CLI's sign-in tokens.
 func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand shellcmd.Command) *approvalRequest {
 	name := filepath.Base(unwrappedCommand.Name())
 	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(unwrappedCommand.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
@@ -181,8 +180,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 	return nil
 }
 
-// approvalIfDirectoryContainsSignInTokens returns the approval request for a change of a directory
-// that contains the CLI's sign-in tokens.
+// approvalIfDirectoryContainsSignInTokens returns the approval request for a change of a directory that contains the CLI's sign-in tokens.
 func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
 	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
 	if abs := c.modeAndRules.resolver.resolveLinksBeforeParents(path); c.modeAndRules.resolver.home == "" || !isAtOrBelow(filepath.Clean(abs), tokens) {

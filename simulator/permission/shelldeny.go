@@ -84,9 +84,8 @@ func (c commandLine) readDenialAfterCD(directories []string, commandName string,
 	return nil
 }
 
-// approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an
-// argument of a shell, as in sh -c "rm x". It returns nil if no rule denies a command of the script, or if nothing in the
-// script looks like a removal (observed with 2.1.330).
+// approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an argument of a shell, as in sh -c "rm x". It
+// returns nil if no rule denies a command of the script, or if nothing in the script looks like a removal (observed with 2.1.330).
 func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	if c.toolClass != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.analyzedCall) {
 		return nil

@@ -148,8 +148,7 @@ type StopHooks struct {
 	ToolUseID string // id used in the attachments of these hooks
 }
 
-// VerbatimOutput is output that is written exactly as the scenario contains it. Stdout is written only if the output format is
-// stream-json.
+// VerbatimOutput is output that is written exactly as the scenario contains it. Stdout is written only if the output format is stream-json.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // how many times Stdout is written; 0 means once

@@ -190,8 +190,7 @@ func (c Context) ItemCounts() (text string) {
 	return text + "\n\n" + dim("/context all to expand")
 }
 
-// ItemLists returns the text below the chart with all tools, agents, files and skills. The items of each source are
-// sorted by their tokens.
+// ItemLists returns the text below the chart with all tools, agents, files and skills. The items of each source are sorted by their tokens.
 func (c Context) ItemLists(cwd string) (text string) {
 	sources := []string{"Built-in", "Plugin", "User", "Project"} // in reverse order; all other sources come last
 	for _, l := range c.chartLists(cwd) {

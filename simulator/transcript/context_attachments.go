@@ -318,7 +318,7 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 	if now.Agents != nil {
 		names, texts := namesAndTexts(now.Agents)
 		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a ListedItem) bool { return !a.BuiltIn }))
-		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", !claudecode.FactsOfModel(now.Model).NoConcurrencyNote)
+		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", !claudecode.FactsOfModel(now.Model).Prompts.NoConcurrencyNote)
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
 	if now.Deferred != nil {
@@ -376,7 +376,7 @@ func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID strin
 		}
 		tools = tools.with("failedMcpServers", append([]FailedServer{}, now.FailedServers...))
 	}
-	if claudecode.FactsOfModel(now.Model).TextAfterToolBlocks {
+	if claudecode.FactsOfModel(now.Model).Prompts.TextAfterToolBlocks {
 		tools = tools.with("textAfterToolBlocks", true)
 	}
 	text := "Tools that ToolSearch loads:\n" + strings.Join(added, "\n")

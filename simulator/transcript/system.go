@@ -214,8 +214,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.writeAfterPendingLines(line)
 }
 
-// writeLinesBeforeCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
-// in a new transcript.
+// writeLinesBeforeCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as in a new transcript.
 func (r *recorder) writeLinesBeforeCompaction() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)

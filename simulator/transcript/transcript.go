@@ -294,8 +294,7 @@ func (s *Transcript) History() []Message { return s.history }
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
 func (s *Transcript) PreviousReply() *protocol.LastReplyBeforeResume { return s.previousReply }
 
-// UnansweredPrompts returns the prompts at the end of the history if the session is resumed at one of them. The next request
-// contains them.
+// UnansweredPrompts returns the prompts at the end of the history if the session is resumed at one of them. The next request contains them.
 func (s *Transcript) UnansweredPrompts() []string { return s.unansweredPrompts }
 
 // InstructionFilesLoadedByCalls lists the instruction files that the model read between the calls of the resumed conversation.

@@ -15,16 +15,16 @@ func TestFlagTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
 	limits := supportLimits()
-	for _, f := range flags.ListRealCLIFlags() {
-		status, note, _ := strings.Cut(limits[f.Name], ": ")
+	for _, f := range flags.RealCLIOptions() {
+		status, note, _ := strings.Cut(limits[f.Name()], ": ")
 		switch {
-		case status == "" && f.HasEffect:
+		case status == "" && f.Set != nil:
 			status = "full"
 		case status != "partial" && status != "accepted" || note == "":
-			t.Errorf("--%s has no effect or a bad remark %q", f.Name, limits[f.Name])
+			t.Errorf("--%s has no effect or a bad remark %q", f.Name(), limits[f.Name()])
 		}
-		delete(limits, f.Name)
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, status, note)
+		delete(limits, f.Name())
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flags, status, note)
 	}
 	for name := range limits {
 		t.Errorf("--%s is listed and no flag", name)

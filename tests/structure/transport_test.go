@@ -34,10 +34,11 @@ var transportFiles = map[string]string{ // constant: only read
 	"mcp/internal/connection/events.go":         "mcp-go accepts events of other names, invalid ones and those of other requests, and reads bodies of any size; it hides why a stream broke",
 	"mcp/internal/connection/filter.go":         "mcp-go reads lines of any size, and drops what is no message without a trace; a response over the limit fails its own request only",
 	"mcp/internal/connection/host.go":           "servers inside an SDK host: messages travel in control requests",
-	"mcp/internal/connection/http.go":           "mcp-go ignores responses on the GET stream, opens it again every second, hides why a stream broke, ends on 202, and limits the answer to a question to 30 s; its SSE transport does not answer requests of the server and hangs when the stream ends",
+	"mcp/internal/connection/http.go":           "mcp-go ignores responses on the GET stream, opens it again every second, hides why a stream broke, ends on 202, and limits the answer to a question to 30 s",
 	"mcp/internal/connection/negotiation.go":    "the probe of the real CLI: how long it takes, when it is repeated, what falls back to the handshake",
 	"mcp/internal/connection/process.go":        "processes are started and stopped by internal/base/proc only",
 	"mcp/internal/connection/roundtrip.go":      "headers that are renewed once after a refusal, and that never reach another origin",
+	"mcp/internal/connection/sse.go":            "mcp-go's SSE transport does not answer requests of the server and hangs when the stream ends",
 	"mcp/internal/connection/subscription.go":   "a stream of notifications that ends is opened again, with the pauses of the real CLI",
 	"mcp/internal/connection/transport_base.go": "why a connection ended, for waiting callers",
 }

@@ -215,9 +215,8 @@ func (a *ForegroundCommand) CPU() time.Duration {
 // SignalGroup sends a signal to the command and its group.
 func (a *ForegroundCommand) SignalGroup(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
-// StopGroupAndReclaimTerminal stops the command and all remaining processes of its group, with SIGTERM and, after
-// delayBeforeKill, with SIGKILL. It returns when they have exited. If the command was in the foreground of its terminal, this
-// program returns to the foreground.
+// StopGroupAndReclaimTerminal stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with
+// SIGKILL. It returns when they have exited. If the command was in the foreground of its terminal, this program returns to the foreground.
 func (a *ForegroundCommand) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.stopWithoutCleanup() // otherwise the group would never be empty

@@ -443,10 +443,9 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// A guard's script waits for EOF on its input, to which nothing is written: EOF means that this program has exited. Then
-// killGroupScript stops the guard's own group, and killOtherGroupScript the group $1, in the steps of [Process.Stop].
-// removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript (Linux) first stops all processes whose variable
-// $2 is the base name of this directory.
+// A guard's script waits for EOF on its input, to which nothing is written: EOF means that this program has exited. Then killGroupScript
+// stops the guard's own group, and killOtherGroupScript the group $1, in the steps of [Process.Stop]. removeDirScript removes the directory
+// $1. stopRunProcessesAndRemoveDirScript (Linux) first stops all processes whose variable $2 is the base name of this directory.
 const (
 	killGroupScript                    = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	killOtherGroupScript               = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`

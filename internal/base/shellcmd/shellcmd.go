@@ -5,10 +5,8 @@ package shellcmd
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -491,9 +489,4 @@ func hasQuoteInsideBraces(cmd string) bool {
 		}
 	}
 	return false
-}
-
-// LazyRegexp returns a function that compiles a pattern at its first call.
-func LazyRegexp(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

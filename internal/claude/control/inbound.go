@@ -160,9 +160,8 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
-// handleInterruptRequest handles a request to interrupt. It stops the background agents and the turn that runs or is
-// about to run. It withdraws the requests to the host and writes the response; only then does the turn write its
-// remaining events (spec: cli-contract 4.4).
+// handleInterruptRequest handles a request to interrupt. It stops the background agents and the turn that runs or is about to run. It
+// withdraws the requests to the host and writes the response; only then does the turn write its remaining events (spec: cli-contract 4.4).
 func (p *Conn) handleInterruptRequest(f incomingFrame) {
 	in := plainjson.DecodeIgnoringErrors[struct {
 		CancelQueued bool `json:"cancel_queued"`

@@ -20,8 +20,7 @@ type queuedPrompt struct {
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interruptedBeforeStart is set if the host interrupted the turn before it started. The turn still starts, but ends
-	// after a few events.
+	// interruptedBeforeStart is set if the host interrupted the turn before it started. The turn still starts, but ends after a few events.
 	interruptedBeforeStart bool
 	// arrivedDuringInitialize is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	arrivedDuringInitialize bool

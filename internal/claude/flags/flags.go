@@ -226,20 +226,8 @@ func (f *Flags) HintThatVariadicFlagTookPrompt() (hintOrEmpty string) {
 	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.lastVariadicWord.Word, f.lastVariadicWord.Option)
 }
 
-// RealCLIFlag is one flag of the real CLI.
-type RealCLIFlag struct {
-	Flag      string // as shown in help
-	Name      string // long name
-	HasEffect bool
-}
-
-// ListRealCLIFlags lists every flag of the real CLI, group by group.
-func ListRealCLIFlags() (list []RealCLIFlag) {
-	for _, o := range claudeOptions(&Flags{}) {
-		list = append(list, RealCLIFlag{o.Flags, o.Name(), o.Set != nil})
-	}
-	return list
-}
+// RealCLIOptions lists every option of the real CLI, group by group. Those without a Set have no effect.
+func RealCLIOptions() []argv.OptionDefinition { return parserOptions(claudeOptions(&Flags{})) }
 
 // ParseAgentsCommand parses the words after the command "agents". Of its options, only --json has an effect.
 func ParseAgentsCommand(words []string) (operands []string, asJSON bool, err error) {

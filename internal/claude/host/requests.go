@@ -47,8 +47,7 @@ type sessionModelAndTitle interface {
 }
 
 type initializer interface {
-	// Initialize applies the host's settings and describes the session. No turn starts before it returns; a turn that
-	// is running continues.
+	// Initialize applies the host's settings and describes the session. No turn starts before it returns; a turn that is running continues.
 	Initialize(ctx context.Context, in InitializeOptions) (InitializeAnswer, error)
 	// ConnectMCPServers connects the servers listed in initialize; the next turn waits for it.
 	ConnectMCPServers(ctx context.Context, in InitializeOptions)

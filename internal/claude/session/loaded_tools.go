@@ -36,8 +36,7 @@ func (l *loadedTools) markLoaded(call protocol.ToolUse, names ...string) {
 	}
 }
 
-// setOrClearUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had
-// it when it wrote the call.
+// setOrClearUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had it when it wrote the call.
 func (t *toolbox) setOrClearUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
 	var schema bytes.Buffer
 	round, isLoaded := t.loadedTools.Load(loadedTool{call.CallerAgentID(), call.Name})

@@ -235,9 +235,8 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 	return nil, false
 }
 
-// handleUnassignedCharacter handles a character that selects no option. As in the real CLI, a digit from 1 to 9
-// selects the last option of a permission or plan dialog. In the list of MCP servers, any character except a space
-// clears all check boxes and selects the last option.
+// handleUnassignedCharacter handles a character that selects no option. As in the real CLI, a digit from 1 to 9 selects the last option of
+// a permission or plan dialog. In the list of MCP servers, any character except a space clears all check boxes and selects the last option.
 func (d *dialog) handleUnassignedCharacter(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {

@@ -161,9 +161,8 @@ func journalPathFromFlagOrEnv(s *process.System) string {
 	return s.Getenv("CLAUDELESS_CAPTURE")
 }
 
-// WithShimEnvFile returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
-// K=V sets a variable, and ?K=V sets it only if the caller has not. s is returned unchanged if the process is not
-// called claude, or if the file does not exist.
+// WithShimEnvFile returns s with the settings of a shim, which are in the file claude.env next to the binary. A line K=V sets a variable,
+// and ?K=V sets it only if the caller has not. s is returned unchanged if the process is not called claude, or if the file does not exist.
 func WithShimEnvFile(s *process.System) (systemWithShimVariables *process.System) {
 	if !s.CalledAsClaude() {
 		return s
@@ -340,9 +339,8 @@ func realClaudeLogCacheDir(s *process.System) string {
 	}
 }
 
-// runAsForegroundChild runs the command as a child with the streams of this process, and returns its exit code. If a signal
-// ended the child, this process kills itself with the same signal. If claude writes
-// expectedRefusal to stderr, the output is recorded as the refusal.
+// runAsForegroundChild runs the command as a child with the streams of this process, and returns its exit code. If a signal ended the
+// child, this process kills itself with the same signal. If claude writes expectedRefusal to stderr, the output is recorded as the refusal.
 func runAsForegroundChild(ctx context.Context, s *process.System, e *StreamWrapper, argv []string, expectedRefusal string) (int, error) {
 	var said bytes.Buffer
 	stderr := s.Stderr

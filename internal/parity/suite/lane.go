@@ -244,8 +244,7 @@ type promptOrToolResult struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readJournalModelRequests reads the requests from a journal of `claudeless serve` or `claude`. It returns none if
-// the file does not exist.
+// readJournalModelRequests reads the requests from a journal of `claudeless serve` or `claude`. It returns none if the file does not exist.
 func readJournalModelRequests(journalFile string) ([]json.RawMessage, error) {
 	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {

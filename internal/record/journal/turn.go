@@ -57,8 +57,7 @@ type Model struct {
 	Error        string          `json:"error,omitempty"`       // Error is the kind of failure that occurred instead of a message.
 	InputTokens  int             `json:"input_tokens"`          // InputTokens of the request, estimated or set by the scenario.
 	OutputTokens int             `json:"output_tokens"`         // OutputTokens of the message, estimated or set by the scenario.
-	// Continued is true if the message and the preceding one are parts of the same API response. The preceding message
-	// then has no calls.
+	// Continued is true if the message and the preceding one are parts of the same API response. The preceding message then has no calls.
 	Continued bool `json:"goes_on,omitempty"`
 	HasMore   bool `json:"more,omitempty"` // HasMore is true if the script has another message after this one.
 }

@@ -10,8 +10,7 @@ type Expectation struct {
 	Got  string `json:"got,omitempty"`  // Got describes what happened instead.
 }
 
-// Finding is a problem of the run. It is about how the program treats claude (C…), or about the set-up (S…), the guard (G…) or a gate
-// (T…).
+// Finding is a problem of the run. It is about how the program treats claude (C…), or about the set-up (S…), the guard (G…) or a gate (T…).
 type Finding struct {
 	ID     string `json:"id"`                           // ID identifies the kind of finding.
 	Level  string `json:"level" enum:"error,warn,info"` // Level is the severity: `error`, `warn` or `info`.

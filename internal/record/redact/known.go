@@ -138,9 +138,8 @@ func (k *knownValues) addFormIfNew(text string, f knownValueForm) {
 	k.forms = append(k.forms, f)
 }
 
-// stableBase64Part returns the part of value's base64 encoding that does not depend on the bytes before and after
-// value. Base64 encodes groups of three bytes, so this part depends on where value begins in a group: shift is the
-// number of other bytes before it in the group.
+// stableBase64Part returns the part of value's base64 encoding that does not depend on the bytes before and after value. Base64 encodes
+// groups of three bytes, so this part depends on where value begins in a group: shift is the number of other bytes before it in the group.
 func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 	first := []int{0, 2, 3}[shift]        // number of characters that also depend on the preceding bytes

@@ -61,8 +61,7 @@ func (s *requestIDSequence) nextRequestID(method string, isVersionProbe bool) wi
 	return wire.NewRequestId(s.requests.Add(1) - 1)
 }
 
-// requestAnsweringQuestions sends a request and returns its result. In revision 2026-07-28, it is repeated while
-// its result requests input.
+// requestAnsweringQuestions sends a request and returns its result. In revision 2026-07-28, it is repeated while its result requests input.
 func (l *client) requestAnsweringQuestions(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	rounds := inputRequestRepetition{handler: l.notifications.handler, handlesSampling: l.sampling, debug: l.debug, method: method, firstParams: params}
 	for {
