@@ -47,7 +47,7 @@ func (t CannedToolSettings) refusesEveryCall() bool { return t.Error != nil && !
 // uses the first of these values that the scenario contains: the error of the tool, the result of the call, the result
 // of the tool. If the scenario contains none of them, Mode decides (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
-	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
+	return NewMiddleware(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
 		if call.Script != nil {
 			script = *call.Script
@@ -86,9 +86,9 @@ func NotStartedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran. It begins with the text of InterruptedResult,
+// InterruptedWhileRunningResult returns the result of a call that was interrupted while it ran. It begins with the text of InterruptedResult,
 // which claims that the call did not run, and then corrects this claim.
-func StoppedResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
+func InterruptedWhileRunningResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
 		"What it had done by then stays done; look before doing it again. The instruction to stop and wait still stands."

@@ -51,7 +51,7 @@ func TestCompositeTools(t *testing.T) {
 func TestChainOrder(t *testing.T) {
 	var order []string
 	layer := func(name string) executor.Middleware {
-		return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+		return executor.NewMiddleware(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 			order = append(order, name)
 			return next.Execute(ctx, call)
 		})

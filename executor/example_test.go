@@ -25,7 +25,7 @@ func (t tool) Execute(_ context.Context, call protocol.ToolUse) (executor.Result
 
 // A middleware wraps every call; the first one is the outermost.
 func ExampleChain() {
-	log := executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+	log := executor.NewMiddleware(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		fmt.Println("before", call.Name)
 		r, err := next.Execute(ctx, call)
 		fmt.Println("after", r.Content.Text)

@@ -39,8 +39,8 @@ func Chain(base Executor, layers ...Middleware) Executor {
 	return base
 }
 
-// Func creates a middleware from a function that replaces Execute. The list of tools is unchanged.
-func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
+// NewMiddleware creates a middleware from a function that replaces Execute. The list of tools is unchanged.
+func NewMiddleware(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor { return &middlewareFuncExecutor{Executor: next, middlewareFunction: f} }
 }
 
@@ -74,7 +74,7 @@ func IsProcessEnding(ctx context.Context) bool {
 	return ends
 }
 
-// The names of the tools of [Resources] and [ToolSearch].
+// The names of the tools of [MCPResources] and [ToolSearch].
 const (
 	listResourcesName   = "ListMcpResourcesTool"
 	readResourceName    = "ReadMcpResourceTool"
@@ -92,36 +92,36 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	case name == "Brief", name == "SendUserMessage":
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResourcesName, name == readResourceName, name == readResourceDirName:
-		return MissingToolResult(name)
+		return ToolNotOfferedResult(name)
 	// Claude Code has these tools, but they are always disabled in the sessions that claudeless simulates.
 	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name):
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
-	return UnavailableResult(text)
+	return UnknownToolResultWithText(text)
 }
 
-// UnavailableResult returns the error result for a call of an unknown tool, with messageForModel as its text.
-func UnavailableResult(messageForModel string) (unknownToolError protocol.ToolResult) {
-	r := protocol.UsageError(messageForModel)
+// UnknownToolResultWithText returns the error result for a call of an unknown tool, with messageForModel as its text.
+func UnknownToolResultWithText(messageForModel string) (unknownToolError protocol.ToolResult) {
+	r := protocol.UsageErrorResult(messageForModel)
 	r.UnknownTool = true
 	return r
 }
 
-// MissingToolResult returns the result of a call of a tool that exists but is not available in this conversation. For
+// ToolNotOfferedResult returns the result of a call of a tool that exists but is not available in this conversation. For
 // example, an agent has only the tools of its definition.
-func MissingToolResult(toolNotOfferedInConversation string) (unknownToolError protocol.ToolResult) {
-	return UnavailableResult("Error: No such tool available: " + toolNotOfferedInConversation + ". " + toolNotOfferedInConversation +
+func ToolNotOfferedResult(toolNotOfferedInConversation string) (unknownToolError protocol.ToolResult) {
+	return UnknownToolResultWithText("Error: No such tool available: " + toolNotOfferedInConversation + ". " + toolNotOfferedInConversation +
 		" is not among the tools available here. Continue with the tools you have.")
 }
 
 // Result is the result of one call, with the reports of middlewares. IsError is true if the tool failed.
 type Result struct {
 	protocol.ToolResult
-	Trace
+	MiddlewareReport
 }
 
-// Trace contains what the middlewares report about a call. It has no JSON form.
-type Trace struct {
+// MiddlewareReport contains what the middlewares report about a call. It has no JSON form.
+type MiddlewareReport struct {
 	Duration                  time.Duration                   // the run time of the tool itself, without questions and hooks
 	ExecutedInput             json.RawMessage                 // the input after changes by hooks and the host; nil means unchanged
 	Breakpoints               []protocol.BreakpointDecision   // decisions at breakpoints, in order of time

@@ -10,17 +10,17 @@ import (
 
 const mcpPrefix = "mcp__"
 
-// Index maps the tool names of a scenario to canonical names. It is immutable, so many goroutines may use it.
-type Index struct {
+// ToolNameIndex maps the tool names of a scenario to canonical names. It is immutable, so many goroutines may use it.
+type ToolNameIndex struct {
 	toolsByCanonicalName       map[string]protocol.Tool
 	canonicalByServerSlashTool map[string]string   // "server/tool" → canonical name
 	canonicalByRawName         map[string][]string // raw MCP tool name → canonical names, in list order
 	servers                    map[string]bool     // raw server names
 }
 
-// NewIndex indexes a list of tools. Of tools with the same name it uses the first.
-func NewIndex(tools []protocol.Tool) *Index {
-	x := &Index{toolsByCanonicalName: make(map[string]protocol.Tool, len(tools)), canonicalByServerSlashTool: make(map[string]string, len(tools)), canonicalByRawName: make(map[string][]string, len(tools)), servers: map[string]bool{}}
+// NewToolNameIndex indexes a list of tools. Of tools with the same name it uses the first.
+func NewToolNameIndex(tools []protocol.Tool) *ToolNameIndex {
+	x := &ToolNameIndex{toolsByCanonicalName: make(map[string]protocol.Tool, len(tools)), canonicalByServerSlashTool: make(map[string]string, len(tools)), canonicalByRawName: make(map[string][]string, len(tools)), servers: map[string]bool{}}
 	for _, t := range tools {
 		if _, ok := x.toolsByCanonicalName[t.Name]; ok {
 			continue
@@ -39,13 +39,13 @@ func NewIndex(tools []protocol.Tool) *Index {
 }
 
 // Tool returns the tool with this canonical name.
-func (x *Index) Tool(canonical string) (protocol.Tool, bool) {
+func (x *ToolNameIndex) Tool(canonical string) (protocol.Tool, bool) {
 	t, ok := x.toolsByCanonicalName[canonical]
 	return t, ok
 }
 
-// Canonical is [Index.Resolve] without the warning.
-func (x *Index) Canonical(written string) string {
+// Canonical is [ToolNameIndex.Resolve] without the warning.
+func (x *ToolNameIndex) Canonical(written string) string {
 	name, _ := x.Resolve(written)
 	return name
 }
@@ -53,7 +53,7 @@ func (x *Index) Canonical(written string) string {
 // Resolve returns the canonical name of a tool that a scenario writes as "mcp__server__tool", "server/tool" or "tool". For a name without a
 // server, Resolve prefers an MCP tool to a built-in one. If several servers have a tool with this name, it uses the first server, and warning
 // names all of them. An unknown "server/tool" gets the canonical name that the tool would have. Any other unknown name is returned unchanged.
-func (x *Index) Resolve(written string) (canonical, ambiguityWarning string) {
+func (x *ToolNameIndex) Resolve(written string) (canonical, ambiguityWarning string) {
 	if t, ok := x.toolsByCanonicalName[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
 	}
@@ -75,7 +75,7 @@ func (x *Index) Resolve(written string) (canonical, ambiguityWarning string) {
 	return written, ""
 }
 
-func (x *Index) ambiguityWarning(written string, names []string) string {
+func (x *ToolNameIndex) ambiguityWarning(written string, names []string) string {
 	servers := make([]string, len(names))
 	for i, n := range names {
 		servers[i] = x.toolsByCanonicalName[n].Server
@@ -85,7 +85,7 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 }
 
 // splitAtServerOrFirstSlash splits "server/tool" after a known server, whose name may contain slashes, or else at the first slash.
-func (x *Index) splitAtServerOrFirstSlash(written string) (server, tool string, ok bool) {
+func (x *ToolNameIndex) splitAtServerOrFirstSlash(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
 			return written[:i], written[i+1:], true
@@ -95,9 +95,9 @@ func (x *Index) splitAtServerOrFirstSlash(written string) (server, tool string, 
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns the names that hosts display for a call; differFromToolName is false if they display the tool's own
+// DisplayNames returns the names that hosts display for a call; differFromToolName is false if they display the tool's own
 // name. For a tool that is not listed, only DisplayName is set.
-func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseDisplayNames, differFromToolName bool) {
+func (x *ToolNameIndex) DisplayNames(use protocol.ToolUse) (displayNames protocol.ToolUseDisplayNames, differFromToolName bool) {
 	if t, ok := x.toolsByCanonicalName[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
 			return protocol.ToolUseDisplayNames{}, false
@@ -117,7 +117,7 @@ func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseDisplay
 
 // toolNameAfterServerPrefix returns the tool in "server__tool". Because the name of a server may contain "__", several known
 // servers may fit; the longest name is used.
-func (x *Index) toolNameAfterServerPrefix(serverAndToolName string) string {
+func (x *ToolNameIndex) toolNameAfterServerPrefix(serverAndToolName string) string {
 	longest := ""
 	for server := range x.servers {
 		if prefix := protocol.NormalizeMCPNamePart(server) + "__"; len(prefix) > len(longest) && strings.HasPrefix(serverAndToolName, prefix) {

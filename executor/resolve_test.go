@@ -52,7 +52,7 @@ func TestResolve(t *testing.T) {
 		{"x/", "x/", ""},
 		{"", "", ""},
 	}
-	index := executor.NewIndex(exampleTools())
+	index := executor.NewToolNameIndex(exampleTools())
 	for _, tt := range tests {
 		got, warning := index.Resolve(tt.in)
 		if got != tt.want || warning != tt.warning {
@@ -66,7 +66,7 @@ func TestResolve(t *testing.T) {
 
 // If two tools have one canonical name, the first is used.
 func TestIndexFirstWins(t *testing.T) {
-	index := executor.NewIndex([]protocol.Tool{
+	index := executor.NewToolNameIndex([]protocol.Tool{
 		{Name: "mcp__s__a_b", Server: "s", RawName: "a.b"},
 		{Name: "mcp__s__a_b", Server: "s", RawName: "a b"},
 	})
@@ -94,9 +94,9 @@ func TestMeta(t *testing.T) {
 		{"Nosuch", protocol.ToolUseDisplayNames{}, false},
 		{"bash", protocol.ToolUseDisplayNames{ID: "1", DisplayName: "Bash"}, true},
 	}
-	index := executor.NewIndex(exampleTools())
+	index := executor.NewToolNameIndex(exampleTools())
 	for _, tt := range tests {
-		got, ok := index.Meta(protocol.ToolUse{ID: "1", Name: tt.name})
+		got, ok := index.DisplayNames(protocol.ToolUse{ID: "1", Name: tt.name})
 		if diff := cmp.Diff(tt.want, got); diff != "" || ok != tt.ok {
 			t.Errorf("Meta(%q) ok %v (-want +got):\n%s", tt.name, ok, diff)
 		}

@@ -16,9 +16,9 @@ import (
 
 const noResourcesText = "No resources found. MCP servers may still provide tools even if they have no resources."
 
-// Resources is an executor with the tools that list and read resources of MCP servers. It has tools only while a
+// MCPResources is an executor with the tools that list and read resources of MCP servers. It has tools only while a
 // connected server has resources (spec: cli-observed 3). The caller starts and closes the manager.
-type Resources struct {
+type MCPResources struct {
 	Manager *mcp.Manager
 	// SaveBlob saves a binary part of a resource and returns its path. index is the position of the part in the result.
 	// If SaveBlob is nil, the bytes are discarded and the model receives only their number.
@@ -48,14 +48,14 @@ type ResourceContent struct {
 }
 
 // Tools returns the three tools that list and read resources, or nothing if no server has resources.
-func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
+func (r MCPResources) Tools(context.Context) ([]protocol.Tool, error) {
 	if !r.Manager.HasResources() {
 		return nil, nil
 	}
 	return ResourceTools(), nil
 }
 
-// SearchOrResourceInputError returns the error result for an invalid input of ToolSearch or a tool of [Resources]. It is nil for other calls.
+// SearchOrResourceInputError returns the error result for an invalid input of ToolSearch or a tool of [MCPResources]. It is nil for other calls.
 func SearchOrResourceInputError(call protocol.ToolUse) (refusalOrNil *protocol.ToolResult) {
 	switch call.Name {
 	case toolSearchName, listResourcesName, readResourceName, readResourceDirName:
@@ -64,7 +64,7 @@ func SearchOrResourceInputError(call protocol.ToolUse) (refusalOrNil *protocol.T
 	return nil
 }
 
-// ResourceTools returns the definitions of the tools of [Resources].
+// ResourceTools returns the definitions of the tools of [MCPResources].
 func ResourceTools() (tools []protocol.Tool) {
 	for _, name := range []string{listResourcesName, readResourceDirName, readResourceName} {
 		tools = append(tools, tool.Tool{Name: name}.Definition())
@@ -72,8 +72,8 @@ func ResourceTools() (tools []protocol.Tool) {
 	return tools
 }
 
-// Execute runs a call of a tool of [Resources]. For other tools, the error is [ErrUnknownTool].
-func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+// Execute runs a call of a tool of [MCPResources]. For other tools, the error is [ErrUnknownTool].
+func (r MCPResources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
 		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.noDirectoryListingResult,
 	}[call.Name]
@@ -93,7 +93,7 @@ type resourceInput struct {
 	URI    string `json:"uri"`
 }
 
-func (r Resources) listResources(_ context.Context, in resourceInput) protocol.ToolResult {
+func (r MCPResources) listResources(_ context.Context, in resourceInput) protocol.ToolResult {
 	all, err := r.Manager.Resources(in.Server)
 	if err != nil {
 		return r.failedResult(in.Server, err)
@@ -107,14 +107,14 @@ func (r Resources) listResources(_ context.Context, in resourceInput) protocol.T
 // directoryListingNotEnabledText is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
 const directoryListingNotEnabledText = "Directory listing is not enabled in this build."
 
-func (r Resources) noDirectoryListingResult(context.Context, resourceInput) protocol.ToolResult {
+func (r MCPResources) noDirectoryListingResult(context.Context, resourceInput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: directoryListingNotEnabledText}, Output: struct {
 		Resources []mcp.Resource `json:"resources"`
 		Error     string         `json:"error"`
 	}{[]mcp.Resource{}, directoryListingNotEnabledText}}
 }
 
-func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
+func (r MCPResources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && (rpc.Code == codeResourceNotFound || rpc.Code == codeInvalidParams) {
 		gone := missingResourceOutput{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
@@ -131,7 +131,7 @@ func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.
 	return structuredResult(contents)
 }
 
-func (r Resources) decodeContentsSavingBlobs(server string, raw json.RawMessage) (out ReadResourceOutput, err error) {
+func (r MCPResources) decodeContentsSavingBlobs(server string, raw json.RawMessage) (out ReadResourceOutput, err error) {
 	var result struct {
 		Contents []struct {
 			ResourceContent
@@ -153,7 +153,7 @@ func (r Resources) decodeContentsSavingBlobs(server string, raw json.RawMessage)
 }
 
 // saveBlob saves a binary part. It returns the path, which is empty if nothing was saved, and a text for the model.
-func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
+func (r MCPResources) saveBlob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
 		return "", fmt.Sprintf("Binary content that is not base64: %v", err)
@@ -170,7 +170,7 @@ func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	return path, text + " saved to " + path
 }
 
-func (r Resources) failedResult(server string, err error) protocol.ToolResult {
+func (r MCPResources) failedResult(server string, err error) protocol.ToolResult {
 	switch {
 	case errors.Is(err, mcp.ErrUnknownServer):
 		var names []string

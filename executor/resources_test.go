@@ -42,7 +42,7 @@ func connect(t *testing.T, modes ...string) *mcp.Manager {
 // unknown and disconnected servers.
 func TestResources(t *testing.T) {
 	const a = `{"name":"a","uri":"file:///a.txt","mimeType":"text/plain","server":"resources"}`
-	r := executor.Resources{Manager: connect(t, "resources", "ok", "crash-at-start")}
+	r := executor.MCPResources{Manager: connect(t, "resources", "ok", "crash-at-start")}
 	tests := []struct {
 		name, tool, input string
 		want              string
@@ -105,7 +105,7 @@ func TestResources(t *testing.T) {
 // The resource tools exist only while a server offers resources (spec: cli-observed 3).
 func TestResourcesListed(t *testing.T) {
 	for mode, want := range map[string][]string{"ok": nil, "resources": {"ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool"}} {
-		r := executor.Resources{Manager: connect(t, mode)}
+		r := executor.MCPResources{Manager: connect(t, mode)}
 		tools, err := r.Tools(t.Context())
 		var names []string
 		for _, tool := range tools {

@@ -29,8 +29,8 @@ type ToolSearch struct {
 	Deferred  func(protocol.Tool) bool                           // reports whether a tool is deferred; nil means [DeferredByDefault]
 }
 
-// SearchOutput is the tool_use_result of a search.
-type SearchOutput struct {
+// ToolSearchOutput is the tool_use_result of a search.
+type ToolSearchOutput struct {
 	Matches []string `json:"matches"` // never null
 	Query   string   `json:"query"`
 	Total   int      `json:"total_deferred_tools"`
@@ -75,19 +75,19 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
 	const most = 1 << 20
 	matches := searchTools(in.Query, int(math.Trunc(max(-most, min(in.Limit, most)))), all, deferred)
-	result := ResultOf(searchResult(SearchOutput{Matches: matches, Query: in.Query, Total: len(deferred)}))
+	result := ResultOf(searchResult(ToolSearchOutput{Matches: matches, Query: in.Query, Total: len(deferred)}))
 	known := slices.DeleteFunc(selectTools(in.Query, all), func(name string) bool {
 		return slices.Contains(matches, name) || slices.ContainsFunc(deferred, func(t protocol.Tool) bool { return t.Name == name })
 	})
 	if len(known) > 0 {
-		text := protocol.Reminder("Already available in this conversation: " + strings.Join(known, ", ") + ". Call it directly.")
+		text := protocol.InReminderTags("Already available in this conversation: " + strings.Join(known, ", ") + ". Call it directly.")
 		note := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
-		result.EventsAfter = []protocol.Event{&protocol.User{Message: note, IsSynthetic: true, Companion: true}}
+		result.EventsAfter = []protocol.Event{&protocol.UserEvent{Message: note, IsSynthetic: true, Companion: true}}
 	}
 	return result, nil
 }
 
-func searchResult(out SearchOutput) protocol.ToolResult {
+func searchResult(out ToolSearchOutput) protocol.ToolResult {
 	if len(out.Matches) == 0 {
 		return protocol.ToolResult{Content: protocol.Content{Text: "No matching deferred tools found"}, Output: out}
 	}

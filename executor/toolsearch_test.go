@@ -61,7 +61,7 @@ func TestToolSearch(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.input), &in); err != nil {
 			t.Fatal(err)
 		}
-		want := executor.SearchOutput{Matches: tt.want, Query: in.Query, Total: 7}
+		want := executor.ToolSearchOutput{Matches: tt.want, Query: in.Query, Total: 7}
 		if diff := cmp.Diff(any(want), got.Output); diff != "" || got.IsError {
 			t.Errorf("%s: is_error %v, tool_use_result (-want +got):\n%s", tt.input, got.IsError, diff)
 		}

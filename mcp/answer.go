@@ -11,7 +11,7 @@ import (
 )
 
 // RPCError is a JSON-RPC error: a response of a server, or an error of Options.Sample for the server. A nil Data means absent.
-type RPCError = connection.Error
+type RPCError = connection.RPCError
 
 type serverRequestHandler struct {
 	*managerState
@@ -61,7 +61,7 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 	case connection.MethodElicit:
 		return a.answerElicitation(ctx, params)
 	}
-	return nil, &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
+	return nil, &connection.RPCError{Code: connection.CodeMethodNotFound, Message: "Method not found"}
 }
 
 func (a serverRequestHandler) answerElicitation(ctx context.Context, params json.RawMessage) (any, error) {
@@ -73,7 +73,7 @@ func (a serverRequestHandler) answerElicitation(ctx context.Context, params json
 		ID      string          `json:"elicitationId"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, &connection.Error{Code: connection.CodeInvalidParams, Message: "Invalid params"}
+		return nil, &connection.RPCError{Code: connection.CodeInvalidParams, Message: "Invalid params"}
 	}
 	answer := ElicitAnswer{}
 	if a.options.Elicit != nil {

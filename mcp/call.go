@@ -85,7 +85,7 @@ func (m *Manager) resolveConnectAndCall(ctx context.Context, c CallRequest) (too
 		tool.Tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {
-		if _, ok := m.TryReconnect(ctx, c.Tool, c.ToolUseID); ok {
+		if _, ok := m.TryReconnectServerOfTool(ctx, c.Tool, c.ToolUseID); ok {
 			tool.Tool, err = m.Resolve(c.Tool)
 		}
 	}
@@ -101,14 +101,14 @@ func (m *Manager) resolveConnectAndCall(ctx context.Context, c CallRequest) (too
 		return tool, nil, err
 	}
 	tool.isModern = conn.IsModern()
-	if tool.outputSchema, err = s.outputSchema(tool.RawName); err != nil {
+	if tool.outputSchema, err = s.outputSchemaToEnforce(tool.RawName); err != nil {
 		return tool, nil, err
 	}
 	limit := positiveOr(s.cfg.Timeout, m.options.ToolTimeout)
 	if plainjson.TypeOf(c.Input) != "object" || !json.Valid(c.Input) {
 		c.Input = json.RawMessage(`{}`)
 	}
-	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: c.Input, Idle: positiveOr(c.Timeout, limit), Total: s.cfg.MaxTotal}
+	k := connection.ToolCall{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: c.Input, Idle: positiveOr(c.Timeout, limit), Total: s.cfg.MaxTotal}
 	if k.Total == 0 && c.Timeout == 0 {
 		k.Total = limit
 	}
@@ -116,10 +116,10 @@ func (m *Manager) resolveConnectAndCall(ctx context.Context, c CallRequest) (too
 	if m.options.Observer != nil {
 		began = m.options.Observer.Now()
 	}
-	result, err = conn.Call(ctx, k, c.OnProgress)
+	result, err = conn.CallTool(ctx, k, c.OnProgress)
 	if errors.Is(err, connection.ErrExpired) {
 		if conn, err = s.connectionReconnectingIfLost(ctx); err == nil { // the server is connected again
-			result, err = conn.Call(ctx, k, c.OnProgress)
+			result, err = conn.CallTool(ctx, k, c.OnProgress)
 		}
 	}
 	err = describeCallError(err, tool)
@@ -154,11 +154,11 @@ func describeCallError(err error, tool calledTool) error {
 	return wrappedRPCErrorOrSelf(err)
 }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this before a tool
-// call. If a background attempt is scheduled, TryReconnect waits for it instead, but once in 10 s only. isCallable reports whether the tool can be called now.
+// TryReconnectServerOfTool makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this before a tool
+// call. If a background attempt is scheduled, TryReconnectServerOfTool waits for it instead, but once in 10 s only. isCallable reports whether the tool can be called now.
 // noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same toolUseID share an
 // attempt.
-func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, isCallable bool) {
+func (m *Manager) TryReconnectServerOfTool(ctx context.Context, toolName, toolUseID string) (noteForModel string, isCallable bool) {
 	_, err := m.Resolve(toolName)
 	failed, isCallable := errors.AsType[notConnectedError](err)
 	if !isCallable {
@@ -170,7 +170,7 @@ func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) 
 	}
 	st, _ := s.statusAndChangeSignal()
 	if st.state == StateFailed && !st.isFinal || st.state == StateNeedsAuth && st.cannotLogIn {
-		noteForModel, err = s.connectForCall(ctx, toolUseID, st)
+		noteForModel, err = s.tryConnectForCall(ctx, toolUseID, st)
 	}
 	if noteForModel != "" || err != nil {
 		return noteForModel, false
@@ -186,7 +186,7 @@ func wrappedRPCErrorOrSelf(err error) error {
 	return err
 }
 
-func (m *managerState) recordCall(tool protocol.Tool, sentCall connection.Call, startedAt time.Time, result json.RawMessage, err error) {
+func (m *managerState) recordCall(tool protocol.Tool, sentCall connection.ToolCall, startedAt time.Time, result json.RawMessage, err error) {
 	c := CallRecord{
 		Source: RecordSource, Server: tool.Server, Tool: tool.Name, RawTool: sentCall.Tool, ToolUseID: sentCall.UseID, Input: sentCall.Arguments, Result: result,
 		InputCID: canonicalJSONContentID(sentCall.Arguments), ResultCID: canonicalJSONContentID(result), StartedAt: startedAt,

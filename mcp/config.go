@@ -118,15 +118,15 @@ type Config struct {
 	Errors   []protocol.MCPServerError // lists the entries that were skipped
 	Warnings []string                  // report unset variables and white space around values
 	// UnknownKeys are keys that have no meaning in the entry of their server. They are ignored, as in the real CLI.
-	UnknownKeys []UnknownKey
-	Problems    []Problem // what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`
+	UnknownKeys []UnknownConfigKey
+	Problems    []ConfigProblem // what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`
 }
 
-// Problem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [ScopeServers].
-type Problem struct{ Source, Server, Message string }
+// ConfigProblem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [ScopeServers].
+type ConfigProblem struct{ Source, Server, Message string }
 
-// UnknownKey is a key of a server's entry that has no meaning there. Known are the keys that an entry of this type may have.
-type UnknownKey struct {
+// UnknownConfigKey is a key of a server's entry that has no meaning there. Known are the keys that an entry of this type may have.
+type UnknownConfigKey struct {
 	Server, Key string
 	Known       []string
 }
@@ -278,7 +278,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 			continue
 		}
 		for _, name := range f.UnreadMembers() {
-			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(slices.Values(f.memberNames))})
+			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownConfigKey{m.Key, name, slices.Sorted(slices.Values(f.memberNames))})
 		}
 		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {
@@ -289,7 +289,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 }
 
 func (l *configLoader) addProblem(source, server, message string) {
-	l.config.Problems = append(l.config.Problems, Problem{source, server, message})
+	l.config.Problems = append(l.config.Problems, ConfigProblem{source, server, message})
 }
 
 func (l *configLoader) addError(name string, e *configEntryError) {
@@ -354,7 +354,7 @@ const unknownTypeFormat = `Skipped — unknown MCP server type %q for server "%%
 
 // readTransportMembers replaces an alias of a transport with its canonical name, and reads the members of this transport. An
 // unknown transport is an error with the text of unknownFormat.
-func readTransportMembers(f *configEntryReader, cfg *ServerConfig, unknownFormat string) *configEntryError {
+func readTransportMembers(f *configEntryReader, cfg *ServerConfig, unknownTypeErrorFormat string) *configEntryError {
 	switch {
 	case cfg.Type == "" && len(f.Problems) == 0:
 		cfg.Type = typeStdio
@@ -376,7 +376,7 @@ func readTransportMembers(f *configEntryReader, cfg *ServerConfig, unknownFormat
 		f.Decode("remote", &in)
 		cfg.URL, cfg.Headers, cfg.HeadersHelper, cfg.OAuth = in.URL, in.Headers, in.HeadersHelper, readOAuth(f, in.OAuth)
 	default:
-		return &configEntryError{"unknown_type", fmt.Sprintf(unknownFormat, cfg.Type)}
+		return &configEntryError{"unknown_type", fmt.Sprintf(unknownTypeErrorFormat, cfg.Type)}
 	}
 	return nil
 }
@@ -396,8 +396,8 @@ func readOAuth(f *configEntryReader, raw json.RawMessage) (cfg oauth.Config) {
 	return cfg
 }
 
-// Expand returns a copy of the entry in which variables such as ${NAME} are replaced by their values.
-func (cfg ServerConfig) Expand(o Options) ServerConfig {
+// ExpandVariables returns a copy of the entry in which variables such as ${NAME} are replaced by their values.
+func (cfg ServerConfig) ExpandVariables(o Options) ServerConfig {
 	cfg, _ = expandConfig(cfg, newVariables(o.Environ, o.CWD))
 	return cfg
 }
@@ -413,9 +413,9 @@ func (cfg ServerConfig) NewOAuthClient(o Options) *oauth.Client {
 
 var strictServerNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-// ValidName reports whether a server that is added by a command or at run time may have this name. Names in
+// IsValidServerName reports whether a server that is added by a command or at run time may have this name. Names in
 // configuration files need not follow this rule.
-func ValidName(name string) bool { return strictServerNamePattern().MatchString(name) }
+func IsValidServerName(name string) bool { return strictServerNamePattern().MatchString(name) }
 
 // parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {

@@ -185,7 +185,7 @@ func FuzzLoadConfigs(f *testing.F) {
 // TestValidName: the rule for servers added at run time (S6).
 func TestValidName(t *testing.T) {
 	for name, want := range map[string]bool{"a-B_9": true, "": false, "a b": false, "a/b": false, "é": false} {
-		if got := ValidName(name); got != want {
+		if got := IsValidServerName(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}

@@ -213,11 +213,11 @@ func TestCanonicalName(t *testing.T) {
 		{"a__b", "C-d", "mcp__a__b__C-d"},
 		{"😀", "t", "mcp______t"},
 	} {
-		if got := CanonicalName(test.server, test.tool); got != test.want {
+		if got := CanonicalToolName(test.server, test.tool); got != test.want {
 			t.Errorf("%q %q: got %s, want %s", test.server, test.tool, got, test.want)
 		}
 	}
-	if got, want := (Prompt{Server: "my server", Name: "say hello"}).Command(), "mcp__my_server__say hello"; got != want {
+	if got, want := (Prompt{Server: "my server", Name: "say hello"}).SlashCommand(), "mcp__my_server__say hello"; got != want {
 		t.Errorf("command of a prompt: got %s, want %s", got, want)
 	}
 }
@@ -251,7 +251,7 @@ func TestRouting(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if n := len(m.HiddenTools()); n != 3 {
+	if n := len(m.ShadowedTools()); n != 3 {
 		t.Errorf("%d hidden tools", n)
 	}
 	log := debug.String()
@@ -272,13 +272,13 @@ func TestSetServers(t *testing.T) {
 	crash := testConfig(t, "d", "crash-at-start")
 	for i, step := range []struct {
 		desired []ServerConfig
-		want    SetServersResult
+		want    ReplaceServersResult
 	}{
-		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, SetServersResult{Added: []string{"b", "d"}, Errors: map[string]string{"d": "Connection closed"}}},
-		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, SetServersResult{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
-		{[]ServerConfig{testConfig(t, "b", "ok")}, SetServersResult{Removed: []string{"c"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, ReplaceServersResult{Added: []string{"b", "d"}, Errors: map[string]string{"d": "Connection closed"}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, ReplaceServersResult{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok")}, ReplaceServersResult{Removed: []string{"c"}, Errors: map[string]string{}}},
 	} {
-		change, err := m.SetServers(t.Context(), "dynamic", step.desired)
+		change, err := m.ReplaceServersOfSource(t.Context(), "dynamic", step.desired)
 		if diff := cmp.Diff(step.want, change); diff != "" || err != nil {
 			t.Errorf("step %d: %s %v", i, diff, err)
 		}
@@ -288,10 +288,10 @@ func TestSetServers(t *testing.T) {
 		t.Errorf("a or b was restarted or is gone: %+v", now)
 	}
 	assertGone(t, before[2].PID)
-	if change, err := m.SetServers(t.Context(), "dynamic", nil); err != nil || len(m.Servers()) != 1 || len(change.Removed) != 1 {
+	if change, err := m.ReplaceServersOfSource(t.Context(), "dynamic", nil); err != nil || len(m.Servers()) != 1 || len(change.Removed) != 1 {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if _, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{testConfig(t, "b", "ok")}); err != nil {
+	if _, err := m.ReplaceServersOfSource(t.Context(), "dynamic", []ServerConfig{testConfig(t, "b", "ok")}); err != nil {
 		t.Error(err)
 	}
 	before = []ServerStatus{{}, m.Servers()[1]}
@@ -315,18 +315,18 @@ func TestSetServers(t *testing.T) {
 func TestSameAfterExpansion(t *testing.T) {
 	spelled := func(value string) []ServerConfig { return []ServerConfig{testConfig(t, "s", "ok", "X="+value)} }
 	m := start(t, Options{Environ: append(os.Environ(), "A=1")})
-	if _, err := m.SetServers(t.Context(), "dynamic", spelled("${A}")); err != nil {
+	if _, err := m.ReplaceServersOfSource(t.Context(), "dynamic", spelled("${A}")); err != nil {
 		t.Fatal(err)
 	}
 	pid := m.Servers()[0].PID
 	for _, value := range []string{"1", "${NOPE:-1}", "${A}"} {
-		change, err := m.SetServers(t.Context(), "dynamic", spelled(value))
+		change, err := m.ReplaceServersOfSource(t.Context(), "dynamic", spelled(value))
 		if err != nil || len(change.Added)+len(change.Removed) != 0 || m.Servers()[0].PID != pid {
 			t.Errorf("%s: %+v, %v", value, change, err)
 		}
 	}
-	change, err := m.SetServers(t.Context(), "dynamic", spelled("2"))
-	if diff := cmp.Diff(SetServersResult{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
+	change, err := m.ReplaceServersOfSource(t.Context(), "dynamic", spelled("2"))
+	if diff := cmp.Diff(ReplaceServersResult{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	assertGone(t, pid)
@@ -340,7 +340,7 @@ func TestOrdersTwice(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		order func(context.Context, string) error
-		want  State
+		want  ServerState
 		tools int
 	}{
 		{"connect", m.Connect, StateConnected, 5},
@@ -414,7 +414,7 @@ func TestListShrinks(t *testing.T) {
 	tool.Store("two")
 	for _, list := range []string{"resources", "prompts", "tools"} {
 		message := `{"jsonrpc":"2.0","method":"notifications/` + list + `/list_changed"}`
-		if err := m.Deliver(t.Context(), "s", json.RawMessage(message)); err != nil {
+		if err := m.DeliverSDKServerMessage(t.Context(), "s", json.RawMessage(message)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -148,7 +148,7 @@ func TestServerKilled(t *testing.T) {
 	for _, test := range []struct {
 		name, mode string
 		heard      string // the server is killed when it has received this message
-		want       State
+		want       ServerState
 		connected  bool // the server is connected before it is killed
 		reconnect  bool
 	}{

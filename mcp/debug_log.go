@@ -100,8 +100,8 @@ func (l *debugLog) Redact(text string) string {
 	return l.output.redact.String(text)
 }
 
-// Stderr returns a writer, for one goroutine, that copies lines to the log; it is nil if l is nil.
-func (l *debugLog) Stderr() io.Writer {
+// NewStderrWriter returns a writer, for one goroutine, that copies lines to the log; it is nil if l is nil.
+func (l *debugLog) NewStderrWriter() io.Writer {
 	if l == nil {
 		return nil
 	}

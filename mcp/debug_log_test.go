@@ -13,7 +13,7 @@ func TestDebugLog(t *testing.T) {
 	l.LogMessage("<-", "notifications/x", "")
 	l.Printf("the password is %s, on", "hunter2")
 	l.HideValuesOf(map[string]string{"C": "later"})
-	if _, err := l.Stderr().Write([]byte("half later\nlost")); err != nil {
+	if _, err := l.NewStderrWriter().Write([]byte("half later\nlost")); err != nil {
 		t.Error(err)
 	}
 	want := "[mcp] s: -> initialize id=0\n[mcp] s: <- notifications/x\n[mcp] s: the password is ***, on\n[mcp] s: stderr: half ***\n"
@@ -24,7 +24,7 @@ func TestDebugLog(t *testing.T) {
 	silent := none.LogOfServer("s")
 	silent.LogMessage("->", "x", "")
 	silent.HideValuesOf(nil)
-	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || newSharedDebugLogOutput(nil, nil) != nil {
+	if silent.Redact("hunter2") != "hunter2" || silent.NewStderrWriter() != nil || newSharedDebugLogOutput(nil, nil) != nil {
 		t.Error("a log where there is none")
 	}
 }

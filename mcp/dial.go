@@ -70,16 +70,16 @@ type dialer struct {
 // dialWithFallbacks connects with the protocol revision and transport that the server supports.
 func (d dialer) dialWithFallbacks(lifetime, limit context.Context) dialResult {
 	if n := d.negotiationModeOrLegacy(); n != connection.NegotiateLegacy {
-		if r := d.dialOnce(lifetime, limit, n); !errors.Is(r.err, connection.ErrLegacy) {
+		if r := d.dialAndFetchListsOnce(lifetime, limit, n); !errors.Is(r.err, connection.ErrLegacy) {
 			return r
 		}
 	}
-	r := d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
+	r := d.dialAndFetchListsOnce(lifetime, limit, connection.NegotiateLegacy)
 	refused, failed := errors.AsType[*connection.DialError](r.err)
 	if failed && !refused.NeedsAuth && refused.Status/100 == 4 && refused.Status != http.StatusTooManyRequests {
 		d.log.Printf("the server does not support streamable HTTP; trying SSE")
 		d.cfg.Type = typeSSE
-		if old := d.dialOnce(lifetime, limit, connection.NegotiateLegacy); old.err == nil {
+		if old := d.dialAndFetchListsOnce(lifetime, limit, connection.NegotiateLegacy); old.err == nil {
 			return old
 		}
 	}
@@ -99,8 +99,8 @@ func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 	return connection.NegotiateLegacy
 }
 
-// dialOnce dials, performs the handshake and fetches the lists, without retries.
-func (d dialer) dialOnce(lifetime, limit context.Context, n connection.NegotiationMode) dialResult {
+// dialAndFetchListsOnce dials, performs the handshake and fetches the lists, without retries.
+func (d dialer) dialAndFetchListsOnce(lifetime, limit context.Context, n connection.NegotiationMode) dialResult {
 	target, err := d.connectionTarget(limit)
 	if err != nil {
 		return dialResult{err: err}
@@ -112,7 +112,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	c, err := connection.DialWithoutHandshake(lifetime, limit, connection.Options{
 		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.goroutines, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
-		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
+		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.connectTimeoutError(), Reopen: d.options.Pauses.Reopen,
 	})
 	if err != nil {
 		return dialResult{err: err}
@@ -132,7 +132,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	return dialResult{conn: c, lists: got}
 }
 
-func (d dialer) timeoutError() *connection.DialError {
+func (d dialer) connectTimeoutError() *connection.DialError {
 	source := "MCP_TIMEOUT"
 	if d.cfg.ConnectTimeout > 0 {
 		source = "connectTimeout of its entry"
@@ -141,7 +141,7 @@ func (d dialer) timeoutError() *connection.DialError {
 	return &connection.DialError{Reason: text + " (" + source + ")", CLIText: fmt.Sprintf("MCP server %q %s", d.cfg.Name, text)}
 }
 
-func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error) {
+func (d dialer) connectionTarget(ctx context.Context) (connection.DialTarget, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
 		if d.cfg.LacksArgs {
@@ -151,14 +151,14 @@ func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error)
 		return connection.ProcessServer{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.serverEnviron(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
 			Grace: d.cfg.ShutdownGrace, MaxLine: positiveOr(d.cfg.MaxLineBytes, defaultMaxLineBytes),
-			Stderr: d.log.Stderr(),
+			Stderr: d.log.NewStderrWriter(),
 		}, nil
 	case typeHTTP, typeSSE:
 		if u, err := url.Parse(d.cfg.URL); err != nil || u.Scheme == "" {
 			const text = "'url' is not a valid URL. Update the server's config and reconnect."
 			return nil, &connection.DialError{Reason: text, CLIText: text, CLICode: "INVALID_CONFIG"}
 		}
-		return d.remoteServerWithHeaders(ctx), nil
+		return d.remoteServerRunningHeadersHelper(ctx), nil
 	case typeSDK:
 		return connection.HostedServer{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
@@ -166,9 +166,9 @@ func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error)
 	}
 }
 
-// remoteServerWithHeaders returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
+// remoteServerRunningHeadersHelper returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
 // fails, only the configured headers are used.
-func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteServer {
+func (d dialer) remoteServerRunningHeadersHelper(ctx context.Context) connection.RemoteServer {
 	t := connection.RemoteServer{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that a second attempt is possible.
@@ -176,7 +176,7 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":
-		if headers, err := (headersHelperRenewer{d}).runHelper(ctx); err != nil {
+		if headers, err := (headersHelperRenewer{d}).runHelperAndMergeHeaders(ctx); err != nil {
 			d.log.Printf("%v", err)
 		} else {
 			t.Headers = headers
@@ -199,10 +199,10 @@ func (h headersHelperRenewer) Renew(ctx context.Context, r connection.Authorizat
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, CLIText: text}
 	}
-	return h.runHelper(ctx)
+	return h.runHelperAndMergeHeaders(ctx)
 }
 
-func (h headersHelperRenewer) runHelper(ctx context.Context) (map[string]string, error) {
+func (h headersHelperRenewer) runHelperAndMergeHeaders(ctx context.Context) (map[string]string, error) {
 	environ := slices.Concat(h.options.Environ, []string{"CLAUDE_CODE_MCP_SERVER_NAME=" + h.cfg.Name, "CLAUDE_CODE_MCP_SERVER_URL=" + h.cfg.URL})
 	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, headersHelperTimeout)
 	if err != nil {
@@ -224,15 +224,15 @@ func (a oauthHeadersRenewer) ProofTransport(base http.RoundTripper) http.RoundTr
 }
 
 func (a oauthHeadersRenewer) NextRequestHeaders(ctx context.Context, _ map[string]string) map[string]string {
-	value, err := a.client.Authorization(ctx)
+	value, err := a.client.RefreshAndGetAuthorization(ctx)
 	if err != nil {
 		a.log.Printf("%v", err)
 	}
-	return a.withAuthorization(value)
+	return a.headersWithAuthorization(value)
 }
 
 func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.AuthorizationRefusal) (map[string]string, error) {
-	value, err := a.client.Renew(ctx, oauth.AuthRequiredResponse{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
+	value, err := a.client.RenewAuthorization(ctx, oauth.AuthRequiredResponse{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
 		return nil, &connection.DialError{Reason: err.Error(), CLIText: err.Error(), NeedsAuth: !r.WasAccepted}
 	}
@@ -251,7 +251,7 @@ func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Authorizati
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
 		return nil, &connection.DialError{Reason: text, CLIText: text, NeedsAuth: true, NeedsLogin: true}
 	}
-	return a.withAuthorization(value), err
+	return a.headersWithAuthorization(value), err
 }
 
 func (d dialer) usesOAuth() bool {
@@ -264,7 +264,7 @@ func (d dialer) loginRequiredError() error {
 	return &connection.DialError{Reason: text, CLIText: text, NeedsAuth: true, NeedsLogin: true}
 }
 
-func (a oauthHeadersRenewer) withAuthorization(authorization string) map[string]string {
+func (a oauthHeadersRenewer) headersWithAuthorization(authorization string) map[string]string {
 	if authorization == "" {
 		return a.cfg.Headers
 	}

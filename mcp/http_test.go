@@ -244,7 +244,7 @@ func TestSDK(t *testing.T) {
 	if got := call(t, m, "foo", `{"a":1}`); got != `[{"type":"text","text":"sdk tool ok"}]` {
 		t.Errorf("got %s", got)
 	}
-	if err := m.Deliver(t.Context(), "s", json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)); err != nil {
+	if err := m.DeliverSDKServerMessage(t.Context(), "s", json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)); err != nil {
 		t.Error(err)
 	}
 	all := func() string {
@@ -463,7 +463,7 @@ func TestHTTPRootsChange(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
 	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Roots: []string{"/a"}})
-	m.SetRoots(t.Context(), []string{"/b"})
+	m.SetRootsAndNotifyServers(t.Context(), []string{"/b"})
 	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "POST notifications/roots/list_changed") }, "not told")
 
 	var deaf atomic.Bool
@@ -478,7 +478,7 @@ func TestHTTPRootsChange(t *testing.T) {
 	m = start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Roots: []string{"/a"}})
 	deaf.Store(true)
 	before := time.Now()
-	m.SetRoots(t.Context(), []string{"/b"})
+	m.SetRootsAndNotifyServers(t.Context(), []string{"/b"})
 	if took := time.Since(before); took > patience {
 		t.Errorf("the caller waited %v", took)
 	}

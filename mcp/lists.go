@@ -49,14 +49,14 @@ type PromptArgument struct {
 // maxToolNameLength is the longest tool name that the API accepts.
 const maxToolNameLength = 128
 
-// CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
+// CanonicalToolName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
 // result cannot be split again, because names may contain double underscores.
-func CanonicalName(server, tool string) string {
+func CanonicalToolName(server, tool string) string {
 	return "mcp__" + protocol.NormalizeMCPNamePart(server) + "__" + protocol.NormalizeMCPNamePart(tool)
 }
 
-// Command returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
-func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
+// SlashCommand returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
+func (p Prompt) SlashCommand() string { return CanonicalToolName(p.Server, "") + p.Name }
 
 type serverLists struct {
 	tools        []protocol.Tool
@@ -107,7 +107,7 @@ func (f listFetcher) fetchListsWithRetries(ctx context.Context, otherLists serve
 		if err != nil || len(failed) == 0 || attempt == maxFirstConnectOrListRetries {
 			return out, err
 		}
-		if !connection.Sleep(ctx, f.pause<<attempt) {
+		if !connection.SleepUnlessCancelled(ctx, f.pause<<attempt) {
 			return out, ctx.Err()
 		}
 		pending = failed
@@ -125,7 +125,7 @@ func (f listFetcher) fetchListsSequentiallyOnce(ctx context.Context, listKinds [
 		}
 		if err != nil && f.conn.InitializeResult().Has(string(list)) {
 			out.addWarnings(list, fmt.Sprintf("listing %s failed: %v", list, err))
-			rpc, refused := errors.AsType[*connection.Error](err)
+			rpc, refused := errors.AsType[*connection.RPCError](err)
 			answer, failedHTTP := errors.AsType[*connection.UnusableHTTPAnswerError](err)
 			final := refused && (rpc.Code == connection.CodeMethodNotFound || rpc.Code == connection.CodeInvalidParams) ||
 				failedHTTP && answer.Status < http.StatusInternalServerError
@@ -135,7 +135,7 @@ func (f listFetcher) fetchListsSequentiallyOnce(ctx context.Context, listKinds [
 		}
 		switch list {
 		case connection.ListTools:
-			if err != nil && !hasServerAnswered(err) {
+			if err != nil && !isUnusableServerAnswer(err) {
 				return nil, err
 			}
 			if out.err = err; !f.conn.InitializeResult().Has(string(list)) {
@@ -151,9 +151,9 @@ func (f listFetcher) fetchListsSequentiallyOnce(ctx context.Context, listKinds [
 	return failedRetryable, nil
 }
 
-// hasServerAnswered reports whether a server answered a request, but not with a usable result.
-func hasServerAnswered(err error) bool {
-	_, refused := errors.AsType[*connection.Error](err)
+// isUnusableServerAnswer reports whether a server answered a request, but not with a usable result.
+func isUnusableServerAnswer(err error) bool {
+	_, refused := errors.AsType[*connection.RPCError](err)
 	_, unusable := errors.AsType[*connection.UnusableResultError](err)
 	_, answered := errors.AsType[*connection.UnusableHTTPAnswerError](err)
 	return refused || unusable || answered
@@ -182,7 +182,7 @@ func (f listFetcher) replaceToolsByValidOnes(all []json.RawMessage, out *serverL
 		if problem == "" && seen[t.RawName] {
 			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
 		}
-		if err := f.conn.CheckToolHeaders(r); problem == "" && err != nil {
+		if err := f.conn.ToolHeaderAnnotationError(r); problem == "" && err != nil {
 			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
 		}
 		if problem != "" {
@@ -207,7 +207,7 @@ func parseTool(cfg ServerConfig, serverTitle string, definition json.RawMessage)
 		Annotations json.RawMessage `json:"annotations"`
 	}](definition)
 	t = protocol.Tool{
-		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
+		Name: CanonicalToolName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
 		InputSchema: schemaWithMCPKeysFirst(d.InputSchema), Annotations: d.Annotations,
 		Server: cfg.Name, ServerTitle: serverTitle, RawName: d.Name, ServerSource: cfg.Source,
 	}
@@ -273,7 +273,7 @@ func newToolCatalogue(servers []*server, statusVersion int64) *toolCatalogue {
 	return c
 }
 
-func (c *toolCatalogue) logHiddenTools(before *toolCatalogue, debug *sharedDebugLogOutput) {
+func (c *toolCatalogue) logShadowedToolsIfChanged(before *toolCatalogue, debug *sharedDebugLogOutput) {
 	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return
 	}

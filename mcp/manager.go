@@ -183,7 +183,7 @@ func (m *Manager) Disable(ctx context.Context, name string) error {
 	return requestServerState(ctx, m, name, StateDisabled)
 }
 
-func requestServerState(ctx context.Context, m *Manager, name string, want State) error {
+func requestServerState(ctx context.Context, m *Manager, name string, want ServerState) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err
@@ -199,8 +199,8 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	return m.Connect(ctx, name)
 }
 
-// Deliver handles a message of an SDK server: a notification, or a request, which is answered through Options.SDK.
-func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMessage) error {
+// DeliverSDKServerMessage handles a message of an SDK server: a notification, or a request, which is answered through Options.SDK.
+func (m *Manager) DeliverSDKServerMessage(ctx context.Context, server string, message json.RawMessage) error {
 	s, err := m.findServer(server)
 	if err != nil {
 		return err
@@ -212,18 +212,18 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	return st.conn.DeliverFromHost(ctx, message)
 }
 
-// SetServersResult is the outcome of SetServers.
-type SetServersResult struct {
+// ReplaceServersResult is the outcome of ReplaceServersOfSource.
+type ReplaceServersResult struct {
 	Added, Removed []string          // names, in order
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
-// SetServers replaces the servers of source by desired. It starts new servers, and stops servers that source set earlier and that desired
+// ReplaceServersOfSource replaces the servers of source by desired. It starts new servers, and stops servers that source set earlier and that desired
 // lacks. Servers of other sources stay, but a server in desired replaces a server of the same name, which then belongs to source. A server
 // whose expanded configuration is unchanged keeps its process and connection. The servers that the SDK host configured belong to the
-// source "sdk". SetServers waits for the new servers as StartAndWait does.
-func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (SetServersResult, error) {
-	change := SetServersResult{Errors: map[string]string{}}
+// source "sdk". ReplaceServersOfSource waits for the new servers as StartAndWait does.
+func (m *Manager) ReplaceServersOfSource(ctx context.Context, source string, desired []ServerConfig) (ReplaceServersResult, error) {
+	change := ReplaceServersResult{Errors: map[string]string{}}
 	m.mu.Lock()
 	if m.closed || !m.started {
 		m.mu.Unlock()
@@ -269,15 +269,15 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		m.startServerLoopLocked(ctx, s)
 	}
 	m.mu.Unlock()
-	return change, m.awaitConnected(ctx, fresh, change.Errors)
+	return change, m.waitAndCollectConnectErrors(ctx, fresh, change.Errors)
 }
 
-// awaitConnected waits for servers. For each server that did not connect, it stores the reason in errs.
-func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[string]string) error {
-	if err := m.waitUntilSettled(ctx, fresh); err != nil {
+// waitAndCollectConnectErrors waits for servers. For each server that did not connect, it stores the reason in errs.
+func (m *Manager) waitAndCollectConnectErrors(ctx context.Context, servers []*server, errs map[string]string) error {
+	if err := m.waitUntilSettled(ctx, servers); err != nil {
 		return err
 	}
-	for _, s := range fresh {
+	for _, s := range servers {
 		if st, _ := s.statusAndChangeSignal(); st.state != StateConnected && st.state != StateDisabled {
 			errs[s.cfg.Name] = cmp.Or(st.cliErrorText, st.connectError, "still connecting")
 		}
@@ -285,8 +285,8 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	return nil
 }
 
-// SetRoots changes the roots (absolute paths). Connected servers, except those of the SDK host, are notified of a change.
-func (m *Manager) SetRoots(ctx context.Context, roots []string) {
+// SetRootsAndNotifyServers changes the roots (absolute paths). Connected servers, except those of the SDK host, are notified of a change.
+func (m *Manager) SetRootsAndNotifyServers(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old := m.roots.Swap(new(slices.Clone(roots))); slices.Equal(*old, roots) || m.closed {
@@ -294,7 +294,7 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	}
 	for _, s := range m.servers {
 		if st, _ := s.statusAndChangeSignal(); st.conn != nil && s.cfg.Type != typeSDK {
-			st.conn.RootsChanged(ctx)
+			st.conn.NotifyRootsChanged(ctx)
 		}
 	}
 }
@@ -304,7 +304,7 @@ func (m *Manager) currentToolCatalogue() *toolCatalogue {
 	defer m.mu.Unlock()
 	if version := m.changeCount.Load(); m.cachedCatalogue == nil || m.cachedCatalogue.changeCount != version {
 		fresh := newToolCatalogue(m.servers, version)
-		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
+		fresh.logShadowedToolsIfChanged(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh
 	}
 	return m.cachedCatalogue
@@ -316,8 +316,8 @@ func (m *Manager) Tools() []protocol.Tool {
 	return append([]protocol.Tool(nil), m.currentToolCatalogue().tools...)
 }
 
-// HiddenTools lists the tools that Tools leaves out because of a name clash.
-func (m *Manager) HiddenTools() []ShadowedTool {
+// ShadowedTools lists the tools that Tools leaves out because of a name clash.
+func (m *Manager) ShadowedTools() []ShadowedTool {
 	return append([]ShadowedTool(nil), m.currentToolCatalogue().shadowedTools...)
 }
 
@@ -358,14 +358,14 @@ func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oa
 	if err != nil {
 		return nil, err
 	}
-	client := s.cfg.Expand(m.options).NewOAuthClient(m.options)
+	client := s.cfg.ExpandVariables(m.options).NewOAuthClient(m.options)
 	var at net.Listener
 	if redirectURI == "" {
 		if at, redirectURI, err = client.Listen(ctx); err != nil {
 			return nil, err
 		}
 	}
-	l, err := client.Login(ctx, redirectURI, "")
+	l, err := client.BeginLogin(ctx, redirectURI, "")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil && (m.closed || !m.started) {
@@ -387,7 +387,7 @@ func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oa
 		stop()
 	})
 	m.goroutines.Go(func() { // returns soon after ctx is cancelled
-		if l.Wait(ctx, at, 0) == nil {
+		if l.ServeRedirectAndWait(ctx, at, 0) == nil {
 			_ = m.Reconnect(context.WithoutCancel(ctx), name) // the status contains the error
 		}
 	})
@@ -418,5 +418,5 @@ func (m *Manager) RemoveCredentials(server string) error {
 	if err != nil {
 		return err
 	}
-	return s.cfg.Expand(m.options).NewOAuthClient(m.options).ForgetTokensAndRegistration()
+	return s.cfg.ExpandVariables(m.options).NewOAuthClient(m.options).ForgetTokensAndRegistration()
 }

@@ -89,7 +89,7 @@ func TestFallback(t *testing.T) {
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	for _, test := range []struct {
 		status int
-		want   State
+		want   ServerState
 	}{
 		{404, StateConnected}, {405, StateConnected}, {400, StateConnected}, {415, StateConnected}, {429, StateFailed}, {500, StateFailed}, {403, StateFailed},
 	} {
@@ -202,7 +202,7 @@ func TestTryReconnect(t *testing.T) {
 		if step.id == "c" {
 			m.servers[0].attemptForCall.next = time.Time{} // the pause is over
 		}
-		if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", step.id); note != step.want || ok {
+		if note, ok := m.TryReconnectServerOfTool(t.Context(), "mcp__s__echo", step.id); note != step.want || ok {
 			t.Errorf("%d: %q, %v", i, note, ok)
 		}
 		if tried := strings.Count(f.log(), "POST initialize") > before; tried != (i == 0 || i == 3) {
@@ -211,7 +211,7 @@ func TestTryReconnect(t *testing.T) {
 	}
 	alive.Store(true)
 	m.servers[0].attemptForCall.next = time.Time{}
-	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "d"); note != "" || !ok {
+	if note, ok := m.TryReconnectServerOfTool(t.Context(), "mcp__s__echo", "d"); note != "" || !ok {
 		t.Errorf("alive: %q, %v", note, ok)
 	}
 }
@@ -227,11 +227,11 @@ func TestWaitRetried(t *testing.T) {
 		return http.StatusServiceUnavailable
 	})
 	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: RetryPauses{Retry: 50 * time.Millisecond}})
-	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "a"); note != "" || ok {
+	if note, ok := m.TryReconnectServerOfTool(t.Context(), "mcp__s__echo", "a"); note != "" || ok {
 		t.Errorf("%q, %v", note, ok)
 	}
 	alive.Store(true)
-	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "b"); note != "" || !ok {
+	if note, ok := m.TryReconnectServerOfTool(t.Context(), "mcp__s__echo", "b"); note != "" || !ok {
 		t.Errorf("alive: %q, %v", note, ok)
 	}
 }

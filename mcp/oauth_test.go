@@ -129,7 +129,7 @@ func TestBoundToken_N31(t *testing.T) {
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	cfg := ServerConfig{Name: "s", Type: "http", URL: front.URL + "/mcp"}
 	o := Options{Servers: []ServerConfig{cfg}, Credentials: CredentialStorage{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: time.Now}}
-	login, err := cfg.NewOAuthClient(o).Login(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
+	login, err := cfg.NewOAuthClient(o).BeginLogin(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestBoundToken_N31(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := login.Finish(t.Context(), answer); err != nil {
+	if err := login.ExchangeCodeAndStoreTokens(t.Context(), answer); err != nil {
 		t.Fatal(err)
 	}
 	if got := call(t, start(t, o), "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {

@@ -56,7 +56,7 @@ type Options struct {
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer // handles elicitation/create; nil means every request is cancelled
 	// Files stores binary content and results that are too long. nil means that nothing is stored; long results then
 	// stay unchanged, unless MaxOutputTokens is set.
-	Files Files
+	Files ResultFileStore
 	// MaxOutputTokens is the value of MAX_MCP_OUTPUT_TOKENS. 0 means the default of the real CLI or, if Files is nil,
 	// no limit. The number of tokens in a result is estimated from its length.
 	MaxOutputTokens int
@@ -104,8 +104,8 @@ type RetryPauses struct {
 	Reopen time.Duration
 }
 
-// Files stores parts of results in files. If a method returns an error, the result for the model names no file.
-type Files interface {
+// ResultFileStore stores parts of results in files. If a method returns an error, the result for the model names no file.
+type ResultFileStore interface {
 	// SaveBlob stores a binary part and returns the path of the file.
 	SaveBlob(server, mime string, data []byte) (path string, err error)
 	// SaveText stores a result that is too long to be shown and returns the path of the file. name is the name of the
@@ -162,7 +162,7 @@ const RecordSource = "mcp_client"
 type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // name in the configuration
-	Tool      string `json:"tool"`          // mcp__server__tool, see CanonicalName
+	Tool      string `json:"tool"`          // mcp__server__tool, see CanonicalToolName
 	RawTool   string `json:"original_name"` // the tool's name as the server declares it
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Input and Result are the JSON values as sent and received.
@@ -205,7 +205,7 @@ func canonicalJSONContentID(value json.RawMessage) string {
 	if len(value) == 0 {
 		return ""
 	}
-	if canonical, err := cas.Canonical(value); err == nil {
+	if canonical, err := cas.CanonicalJSON(value); err == nil {
 		value = canonical
 	}
 	return cas.CID(value)

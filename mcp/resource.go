@@ -65,9 +65,9 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args json.
 	return result, err
 }
 
-// PromptText asks the server of p to fill in the prompt with words, one per argument, and returns the contents as one text without
+// FetchPromptText asks the server of p to fill in the prompt with words, one per argument, and returns the contents as one text without
 // images. Errors are those of [Manager.ReadResource].
-func (m *Manager) PromptText(ctx context.Context, p Prompt, words []string) (string, error) {
+func (m *Manager) FetchPromptText(ctx context.Context, p Prompt, words []string) (string, error) {
 	args := plainjson.Object{}
 	for i, a := range p.Arguments[:min(len(words), len(p.Arguments))] {
 		args = args.Set(a.Name, json.RawMessage(plainjson.MarshalString(words[i])))
@@ -81,7 +81,7 @@ func (m *Manager) PromptText(ctx context.Context, p Prompt, words []string) (str
 		Messages []struct{ Content json.RawMessage }
 	}](raw).Messages {
 		if contentKind(message.Content) != "image" {
-			b.addItem(message.Content)
+			b.addItemSavingBinaries(message.Content)
 		}
 	}
 	return b.plainText(), nil

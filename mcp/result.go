@@ -49,9 +49,9 @@ type toolUseResult struct {
 // resultConverter converts the result of a call into what the model receives and the event stream shows. If content is
 // too long or binary, the model gets a notice with the path of the saved file or at least with the size.
 type resultConverter struct {
-	Files     Files     // nil means nothing is stored
-	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
-	Log       *debugLog // required
+	Files     ResultFileStore // nil means nothing is stored
+	MaxTokens int             // MAX_MCP_OUTPUT_TOKENS; 0 means not set
+	Log       *debugLog       // required
 }
 
 func (v resultConverter) Convert(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
@@ -71,13 +71,13 @@ func (v resultConverter) Convert(tool calledTool, useID string, result json.RawM
 		check = connection.ModernToolResultDefects
 	}
 	if defects := check(result); defects != "" {
-		return shortenedErrorResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
+		return shortenedErrorResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.NewMalformedResultError("tools/call", defects)))
 	}
 	items := plainjson.DecodeIgnoringErrors[[]json.RawMessage](r.Content) // it may be absent
 	b, isFailed := blockBuilder{files: v.Files, server: tool.Server}, string(r.IsError) == "true"
 	for _, item := range items {
 		if kind := contentKind(item); !isFailed || kind == "text" || kind == "resource_link" { // a failed result loses other contents
-			b.addItem(item)
+			b.addItemSavingBinaries(item)
 		}
 	}
 	if isFailed {
@@ -243,7 +243,7 @@ func savedResultPreview(resultText, filePath string) string {
 }
 
 type blockBuilder struct {
-	files         Files // nil means nothing is stored
+	files         ResultFileStore // nil means nothing is stored
 	server        string
 	blocks        []protocol.Block
 	links         []protocol.ResourceLink
@@ -260,8 +260,8 @@ func contentKind(item json.RawMessage) string {
 	return plainjson.DecodeIgnoringErrors[struct{ Type string }](item).Type
 }
 
-// addItem converts one content item. Unknown kinds become JSON text.
-func (b *blockBuilder) addItem(item json.RawMessage) {
+// addItemSavingBinaries converts one content item. Unknown kinds become JSON text.
+func (b *blockBuilder) addItemSavingBinaries(item json.RawMessage) {
 	var c struct {
 		Type     string          `json:"type"`
 		Text     *string         `json:"text"`
@@ -284,7 +284,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	case c.Type == "resource_link" && c.URI != "":
 		b.addLink(c.ResourceLink)
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
-		b.addResource(c.Resource)
+		b.addResourceSavingBlob(c.Resource)
 	default:
 		b.addText("%s", string(plainjson.Compact(item)))
 	}
@@ -313,7 +313,7 @@ func (b *blockBuilder) saveAndAddImage(mime, data string) {
 	}
 }
 
-func (b *blockBuilder) addResource(raw json.RawMessage) {
+func (b *blockBuilder) addResourceSavingBlob(raw json.RawMessage) {
 	var r struct {
 		URI      string  `json:"uri"`
 		MIMEType string  `json:"mimeType"`
@@ -366,10 +366,10 @@ type calledTool struct {
 	outputSchema *outputschema.Schema // nil means any structured content
 }
 
-// outputSchema returns the schema that a tool's results must match. nil means that results are not checked: the tool
-// has no schema, or the server uses a revision before 2026-07-28. If the schema is invalid, outputSchema returns an
+// outputSchemaToEnforce returns the schema that a tool's results must match. nil means that results are not checked: the tool
+// has no schema, or the server uses a revision before 2026-07-28. If the schema is invalid, outputSchemaToEnforce returns an
 // error with the text of the real CLI, and the tool is not called.
-func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
+func (s *server) outputSchemaToEnforce(tool string) (*outputschema.Schema, error) {
 	st, _ := s.statusAndChangeSignal()
 	if st.initResult.ProtocolVersion != connection.ModernVersion {
 		return nil, nil

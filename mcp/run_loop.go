@@ -45,9 +45,9 @@ func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 			l.applyRequestedStateChange(ctx, o)
 			close(o.accepted)
 		case r := <-l.dialResults:
-			l.handleDialResult(ctx, r)
+			l.useConnectionOrScheduleRetry(ctx, r)
 		case <-l.connectionLost():
-			l.handleLostConnection(ctx)
+			l.closeLostAndReconnectOrFail(ctx)
 		case <-timerChannel(l.retryTimer):
 			l.retryTimer = nil
 			l.startDialInBackground(ctx)
@@ -57,7 +57,7 @@ func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 			l.nextRefresh = nil
 		case fresh := <-l.refreshResults:
 			l.refreshResults = nil
-			l.applyRefresh(fresh)
+			l.storeRefreshedLists(fresh)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requeste
 				l.firstConnectRetries = maxFirstConnectOrListRetries
 			} else {
 				l.reconnectAttempts, l.firstConnectRetries = 0, 0
-				l.updateStatus(func(st *status) { st.cannotLogIn = false })
+				l.updateStatusAndNotify(func(st *status) { st.cannotLogIn = false })
 			}
 			l.setConnectingAndStartDial(ctx)
 		}
@@ -101,16 +101,16 @@ func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requeste
 		l.setStateDisabled()
 	default:
 		l.dropConnectionAndAttempts(ctx)
-		l.updateStatus(func(st *status) { st.state = StateDisconnected })
+		l.updateStatusAndNotify(func(st *status) { st.state = StateDisconnected })
 	}
 }
 
 func (l *connectionLoop) setStateDisabled() {
-	l.updateStatus(func(st *status) { st.state = StateDisabled })
+	l.updateStatusAndNotify(func(st *status) { st.state = StateDisabled })
 }
 
 func (l *connectionLoop) setConnectingAndStartDial(ctx context.Context) {
-	l.updateStatus(func(st *status) { st.state = StateConnecting })
+	l.updateStatusAndNotify(func(st *status) { st.state = StateConnecting })
 	l.startDialInBackground(ctx)
 }
 
@@ -125,7 +125,7 @@ func (l *connectionLoop) startDialInBackground(ctx context.Context) {
 	})
 }
 
-func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
+func (l *connectionLoop) useConnectionOrScheduleRetry(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialResults, l.stopDial = nil, nil
 	if r.err != nil {
@@ -137,17 +137,17 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	if !r.conn.IsModern() { // the real CLI ignores changes that were reported earlier
 		r.conn.ForgetChanges()
 	}
-	l.updateStatus(func(st *status) {
+	l.updateStatusAndNotify(func(st *status) {
 		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
 	if errors.Is(r.lists.err, ErrConnectionClosed) {
 		l.conn = nil
-		l.updateStatus(func(st *status) { st.conn = nil })
+		l.updateStatusAndNotify(func(st *status) { st.conn = nil })
 		l.closeInBackground(ctx, r.conn)
 		return
 	}
 	if r.conn.IsConnectionLostOrClosed() {
-		l.handleLostConnection(ctx)
+		l.closeLostAndReconnectOrFail(ctx)
 		return
 	}
 	l.renewResourceSubscriptions(ctx, r.conn)
@@ -156,11 +156,11 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	var d *connection.DialError
 	if !errors.As(dialErr, &d) {
-		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr), CLICode: connection.ErrorCode(dialErr)}
+		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.CLIStartErrorText(dialErr), CLICode: connection.CLIErrorCode(dialErr)}
 	}
 	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnectsBeforeFailed && !d.NeedsAuth {
 		l.scheduleReconnectAttempt()
-		l.updateStatus(func(st *status) {
+		l.updateStatusAndNotify(func(st *status) {
 			st.state, st.attempt, st.connectError, st.cliErrorText, st.cliErrorCode = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText, d.CLICode
 		})
 		return
@@ -176,7 +176,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauseFactors[l.firstConnectRetries])
 		l.firstConnectRetries++
 	}
-	l.updateStatus(func(st *status) {
+	l.updateStatusAndNotify(func(st *status) {
 		st.state, st.connectError, st.cliErrorText, st.cliErrorCode = StateFailed, d.Reason, d.CLIText, d.CLICode
 		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
 		st.cannotLogIn = st.cannotLogIn || d.CannotLogIn
@@ -223,19 +223,19 @@ func (l *connectionLoop) cancelScheduledRetry() {
 	}
 }
 
-func (l *connectionLoop) handleLostConnection(ctx context.Context) {
+func (l *connectionLoop) closeLostAndReconnectOrFail(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
-	reason := string(c.LostBy())
+	reason := string(c.GivenUpReason())
 	if reason == "" {
 		reason = cmp.Or(c.ProcessExitReason(connection.ExitWait), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
-		tail := c.StderrTail()
-		l.updateStatus(func(st *status) { st.stderrTail = tail })
+		tail := c.RedactedStderrTail()
+		l.updateStatusAndNotify(func(st *status) { st.stderrTail = tail })
 	}
 	l.closeInBackground(ctx, c)
-	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
+	if c.GivenUpReason() == connection.LostNeedsAuth { // another attempt would also be refused
 		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, CLIText: reason, NeedsAuth: true})
 		return
 	}
@@ -255,7 +255,7 @@ func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 		l.setConnectingAndStartDial(ctx)
 		return
 	}
-	l.updateStatus(func(st *status) {
+	l.updateStatusAndNotify(func(st *status) {
 		st.state, st.connectError, st.cliErrorText, st.cliErrorCode = StateFailed, reason, ErrConnectionClosed.Error(), connection.ClosedCode
 		if l.cfg.Type == typeStdio || l.cfg.Type == "" {
 			st.state = StateLost
@@ -295,10 +295,10 @@ func (l *connectionLoop) shutdown(ctx context.Context) {
 		}
 	}
 	if l.conn != nil {
-		l.updateStatus(func(st *status) { st.state = StateClosing })
+		l.updateStatusAndNotify(func(st *status) { st.state = StateClosing })
 		l.conn.Close(context.WithoutCancel(ctx))
 	}
-	l.updateStatus(func(st *status) { st.state = StateDisconnected })
+	l.updateStatusAndNotify(func(st *status) { st.state = StateDisconnected })
 }
 
 type refreshResult struct {
@@ -325,12 +325,12 @@ func (l *connectionLoop) startListRefresh(ctx context.Context) {
 	})
 }
 
-// applyRefresh replaces the lists of a server by newly fetched lists. If fetching failed, the old lists stay.
-func (l *connectionLoop) applyRefresh(r refreshResult) {
+// storeRefreshedLists replaces the lists of a server by newly fetched lists. If fetching failed, the old lists stay.
+func (l *connectionLoop) storeRefreshedLists(r refreshResult) {
 	if r.conn != l.conn {
 		return
 	}
-	l.updateStatus(func(st *status) {
+	l.updateStatusAndNotify(func(st *status) {
 		r.conn.MarkFetched(r.listChangesSeen)
 		if r.err != nil {
 			st.warnings = []string{fmt.Sprintf("refreshing the lists failed: %v", r.err)}

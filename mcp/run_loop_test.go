@@ -171,7 +171,7 @@ func TestClosed(t *testing.T) {
 		"Connect":      func() error { return m.Connect(t.Context(), "s") },
 		"Disconnect":   func() error { return m.Disconnect(t.Context(), "s") },
 		"ReadResource": func() error { _, err := m.ReadResource(t.Context(), "s", "x://y"); return err },
-		"SetServers":   func() error { _, err := m.SetServers(t.Context(), "", nil); return err },
+		"SetServers":   func() error { _, err := m.ReplaceServersOfSource(t.Context(), "", nil); return err },
 	} {
 		if err := act(); !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: %v", name, err)
@@ -205,7 +205,7 @@ func TestLimits(t *testing.T) {
 				}
 				if call.Params.Arguments.Chatty {
 					n := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, call.Params.Meta.ProgressToken)
-					if err := m.Deliver(ctx, server, n); err != nil {
+					if err := m.DeliverSDKServerMessage(ctx, server, n); err != nil {
 						return nil, err
 					}
 				}
@@ -279,7 +279,7 @@ func TestConcurrentOrders(t *testing.T) {
 	for _, act := range []func(){
 		func() { _ = m.Connect(ctx, "s") }, func() { _ = m.Disconnect(ctx, "s") },
 		func() { _ = m.Disable(ctx, "s") }, func() { _ = m.Reconnect(ctx, "s") },
-		func() { _, _ = m.SetServers(ctx, "", servers) }, func() { _, _ = m.SetServers(ctx, "", servers[:1]) },
+		func() { _, _ = m.ReplaceServersOfSource(ctx, "", servers) }, func() { _, _ = m.ReplaceServersOfSource(ctx, "", servers[:1]) },
 		func() { m.Tools(); m.Servers() }, func() { _, _ = m.Call(ctx, CallRequest{Tool: "foo"}) },
 	} {
 		all.Go(func() {

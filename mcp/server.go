@@ -40,26 +40,26 @@ func mcpSessionExpiredText(serverName string) string {
 	return fmt.Sprintf("MCP server %q session expired", serverName)
 }
 
-// State is the connection state of a server.
-type State string
+// ServerState is the connection state of a server.
+type ServerState string
 
 // The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server whose
 // process exited; the next call connects again.
 const (
-	StateConfigured   State = "configured"
-	StateConnecting   State = "connecting"
-	StateConnected    State = "connected"
-	StateReconnecting State = "reconnecting"
-	StateLost         State = "lost"
-	StateFailed       State = "failed"
-	StateNeedsAuth    State = "needs-auth"
-	StateDisabled     State = "disabled"
-	StateDisconnected State = "disconnected"
-	StateClosing      State = "closing"
+	StateConfigured   ServerState = "configured"
+	StateConnecting   ServerState = "connecting"
+	StateConnected    ServerState = "connected"
+	StateReconnecting ServerState = "reconnecting"
+	StateLost         ServerState = "lost"
+	StateFailed       ServerState = "failed"
+	StateNeedsAuth    ServerState = "needs-auth"
+	StateDisabled     ServerState = "disabled"
+	StateDisconnected ServerState = "disconnected"
+	StateClosing      ServerState = "closing"
 )
 
 // CLIStatus returns the state as init and mcp_status report it: connected, failed, needs-auth, pending or disabled.
-func (s State) CLIStatus() string {
+func (s ServerState) CLIStatus() string {
 	switch s {
 	case StateConnected, StateNeedsAuth, StateDisabled:
 		return string(s)
@@ -76,7 +76,7 @@ type ServerInfo = connection.ServerInfo
 // ServerStatus is the status of one server at one moment.
 type ServerStatus struct {
 	Name   string
-	State  State
+	State  ServerState
 	Status string // State.CLIStatus()
 	Source string // as in [ServerConfig]
 	Config ServerConfig
@@ -103,7 +103,7 @@ type ServerStatus struct {
 type server struct {
 	*managerState
 	cfg          ServerConfig // immutable: a changed configuration is a new server
-	configuredBy string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
+	configuredBy string       // the source that has set this server with ReplaceServersOfSource; "" if none has; guarded by Manager.mu
 	stateChanges chan stateChangeRequest
 	cancel       context.CancelFunc
 	done         chan struct{}               // closed when the connectionLoop has ended and everything is shut down
@@ -116,9 +116,9 @@ type server struct {
 	attemptForCall callConnectAttempt
 }
 
-// status is the current state of a server. Only updateStatus changes it.
+// status is the current state of a server. Only updateStatusAndNotify changes it.
 type status struct {
-	state          State
+	state          ServerState
 	attempt        int              // number of the attempt to reconnect, from 1
 	conn           *connection.Conn // nil unless connected
 	initResult     connection.InitializeResult
@@ -135,7 +135,7 @@ type status struct {
 }
 
 type stateChangeRequest struct {
-	target        State // StateConnected, StateDisconnected or StateDisabled
+	target        ServerState // StateConnected, StateDisconnected or StateDisabled
 	singleAttempt bool
 	accepted      chan struct{}
 }
@@ -153,9 +153,9 @@ func newServer(c *managerState, cfg ServerConfig) *server {
 	return s
 }
 
-// updateStatus calls change with the status, and wakes the goroutines that wait for a change. It also clears fields that make no
+// updateStatusAndNotify calls change with the status, and wakes the goroutines that wait for a change. It also clears fields that make no
 // sense in the new state, such as the connection of a failed server.
-func (s *server) updateStatus(change func(st *status)) {
+func (s *server) updateStatusAndNotify(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.current)
@@ -258,9 +258,9 @@ type callConnectAttempt struct {
 // with each further failure (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
-// connectForCall tries once to connect a failed server, or waits for the attempt that is scheduled, unless the last attempt was too
+// tryConnectForCall tries once to connect a failed server, or waits for the attempt that is scheduled, unless the last attempt was too
 // recent. failureNote is "" if the server is connected, or if a wait was the last attempt.
-func (s *server) connectForCall(ctx context.Context, useID string, before status) (failureNote string, err error) {
+func (s *server) tryConnectForCall(ctx context.Context, useID string, before status) (failureNote string, err error) {
 	a := &s.attemptForCall
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -305,7 +305,7 @@ func (s *server) statusAfterRecordedLoss(ctx context.Context) (status, error) {
 	return s.waitForStatus(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
 }
 
-// statusReport builds the ServerStatus of a server. configuredBy is the source that set it with SetServers, or empty.
+// statusReport builds the ServerStatus of a server. configuredBy is the source that set it with ReplaceServersOfSource, or empty.
 func (s *server) statusReport(configuredBy string) ServerStatus {
 	st, _ := s.statusAndChangeSignal()
 	out := ServerStatus{

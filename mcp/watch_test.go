@@ -146,8 +146,8 @@ func TestSubscriptions(t *testing.T) {
 func TestRootsChange(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "s2c", "MCPTEST_LOG="+log)}, Roots: []string{"/a"}})
-	m.SetRoots(t.Context(), []string{"/a", "/b c"})
-	m.SetRoots(t.Context(), []string{"/a", "/b c"})
+	m.SetRootsAndNotifyServers(t.Context(), []string{"/a", "/b c"})
+	m.SetRootsAndNotifyServers(t.Context(), []string{"/a", "/b c"})
 	got := call(t, m, "echo", `{}`)
 	if want := `{\"roots\":[{\"uri\":\"file:///a\"},{\"uri\":\"file:///b%20c\"}]}`; !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)

@@ -46,12 +46,12 @@ func BenchmarkLoadAndMatch(b *testing.B) {
 }
 
 func TestLibraryLoads(t *testing.T) {
-	for _, name := range Library() {
-		if _, err := LoadLibrary(name); err != nil {
+	for _, name := range LibraryNames() {
+		if _, err := LoadLibraryScenario(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := LoadLibrary("quickstrat"); err == nil || !strings.Contains(err.Error(), "quickstrat") {
+	if _, err := LoadLibraryScenario("quickstrat"); err == nil || !strings.Contains(err.Error(), "quickstrat") {
 		t.Errorf("unknown name: %v", err)
 	}
 }

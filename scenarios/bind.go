@@ -11,9 +11,9 @@ import (
 )
 
 // BindValue reads a pattern and checks that it has exactly the keys of its type.
-func (p *Pattern) BindValue(patternTable diag.Value, binding *diag.Binding) {
+func (p *Pattern) BindValue(patternTable diag.Value, binding *diag.BindRun) {
 	if patternTable.Kind == diag.KindString {
-		binding.Hintf(patternTable, fmt.Sprintf("write { type = \"contains\", text = %q }", patternTable.Text), "a pattern must be a table, not a string")
+		binding.ErrorWithHintf(patternTable, fmt.Sprintf("write { type = \"contains\", text = %q }", patternTable.Text), "a pattern must be a table, not a string")
 		return
 	}
 	if p.bindIfOnlyTypeAndText(patternTable) {
@@ -63,7 +63,7 @@ func (p *Pattern) bindIfOnlyTypeAndText(v diag.Value) bool {
 }
 
 // bindNot reads a pattern of type `not`. In this type, the key `pattern` contains another pattern, not a string.
-func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
+func bindNot(p *Pattern, v diag.Value, b *diag.BindRun) {
 	var n struct {
 		Type    PatternType `toml:"type"`
 		Pattern *Pattern    `toml:"pattern,required"`
@@ -74,7 +74,7 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a string or a table. If the table has `steps`, keys that belong in a step are errors.
-func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
+func (r *Response) BindValue(v diag.Value, b *diag.BindRun) {
 	if v.Kind == diag.KindString {
 		r.Text = v.Text
 		return
@@ -89,7 +89,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 		for _, f := range v.Fields() {
 			switch f.Key {
 			case "text", "tool_calls", "delay_ms", "usage", "stop_reason":
-				b.KeyHintf(f, "move this key into a step", "`%s` cannot be combined with `steps`", f.Key)
+				b.KeyErrorWithHintf(f, "move this key into a step", "`%s` cannot be combined with `steps`", f.Key)
 			}
 		}
 		if len(steps.Items()) == 0 && steps.Kind == diag.KindArray {
@@ -99,7 +99,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a string, or a table that names a file.
-func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
+func (t *Canned) BindValue(v diag.Value, b *diag.BindRun) {
 	switch v.Kind {
 	case diag.KindString:
 		t.Text = v.Text
@@ -115,7 +115,7 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a step and checks that `blocks` is not combined with other content.
-func (s *Step) BindValue(stepTable diag.Value, b *diag.Binding) {
+func (s *Step) BindValue(stepTable diag.Value, b *diag.BindRun) {
 	type plain Step
 	b.BindInto(stepTable, (*plain)(s))
 	if _, ok := stepTable.Field("blocks"); !ok {
@@ -123,13 +123,13 @@ func (s *Step) BindValue(stepTable diag.Value, b *diag.Binding) {
 	}
 	for _, f := range stepTable.Fields() {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
-			b.KeyHintf(f, "move this key into one of the blocks", "`%s` cannot be combined with `blocks`", f.Key)
+			b.KeyErrorWithHintf(f, "move this key into one of the blocks", "`%s` cannot be combined with `blocks`", f.Key)
 		}
 	}
 }
 
 // BindValue reads a frame and checks that it has exactly one kind of content.
-func (f *Frame) BindValue(frameTable diag.Value, b *diag.Binding) {
+func (f *Frame) BindValue(frameTable diag.Value, b *diag.BindRun) {
 	type plain Frame
 	b.BindInto(frameTable, (*plain)(f))
 	n := 0
@@ -152,7 +152,7 @@ func hasTypeKey(raw json.RawMessage) bool {
 }
 
 // BindValue reads a block and accepts only the keys of its type.
-func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
+func (k *Block) BindValue(v diag.Value, b *diag.BindRun) {
 	kind, _ := v.Field("type")
 	switch BlockType(kind.Text) {
 	case BlockText:
@@ -195,7 +195,7 @@ func toolCallKeys() []string {
 }
 
 // BindValue reads the pace of a stream. It rejects speeds above 0 but below 0.001 tokens per second.
-func (s *Stream) BindValue(paceTable diag.Value, b *diag.Binding) {
+func (s *Stream) BindValue(paceTable diag.Value, b *diag.BindRun) {
 	type plain Stream
 	b.BindInto(paceTable, (*plain)(s))
 	const slowest = 0.001
@@ -205,7 +205,7 @@ func (s *Stream) BindValue(paceTable diag.Value, b *diag.Binding) {
 }
 
 // bindServerToolResult reads the result of a tool that the API runs.
-func (k *Block) bindServerToolResult(v diag.Value, b *diag.Binding) {
+func (k *Block) bindServerToolResult(v diag.Value, b *diag.BindRun) {
 	var t struct {
 		Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 		ToolUseID string          `toml:"tool_use_id"`
@@ -216,7 +216,7 @@ func (k *Block) bindServerToolResult(v diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads the name of a unit or a number of characters.
-func (c *Chunk) BindValue(unitOrCharacterCount diag.Value, b *diag.Binding) {
+func (c *Chunk) BindValue(unitOrCharacterCount diag.Value, b *diag.BindRun) {
 	switch unitOrCharacterCount.Kind {
 	case diag.KindInt:
 		if n, err := strconv.Atoi(unitOrCharacterCount.Text); err == nil && n > 0 {
@@ -235,7 +235,7 @@ func (c *Chunk) BindValue(unitOrCharacterCount diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads a number, or text such as ">=2" or "<=3".
-func (t *Times) BindValue(countOrComparison diag.Value, b *diag.Binding) {
+func (t *Times) BindValue(countOrComparison diag.Value, b *diag.BindRun) {
 	text := strings.TrimSpace(countOrComparison.Text)
 	number := strings.TrimLeft(text, "<>=≤≥")
 	sign := strings.TrimSuffix(text, number)
@@ -254,7 +254,7 @@ func (t *Times) BindValue(countOrComparison diag.Value, b *diag.Binding) {
 }
 
 // BindValue reads the table and records the order of its servers.
-func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
+func (m *MCP) BindValue(v diag.Value, b *diag.BindRun) {
 	type plain MCP
 	b.BindInto(v, (*plain)(m))
 	servers, _ := v.Field("servers")
@@ -267,7 +267,7 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
 
 // BindValue reads an answer and checks that it has a text or an error, but not both.
-func (a *Sampling) BindValue(samplingTable diag.Value, b *diag.Binding) {
+func (a *Sampling) BindValue(samplingTable diag.Value, b *diag.BindRun) {
 	type plain Sampling
 	b.BindInto(samplingTable, (*plain)(a))
 	_, text := samplingTable.Field("text")

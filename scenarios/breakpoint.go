@@ -45,7 +45,7 @@ type Breakpoint struct {
 
 	at     diag.Position
 	index  int
-	source *fill.Source
+	source *fill.ScenarioFile
 	lib    *fill.CompiledExpressions
 }
 
@@ -61,7 +61,7 @@ const (
 )
 
 // BindValue reads a breakpoint and checks that it has exactly the keys of its action.
-func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
+func (k *Breakpoint) BindValue(v diag.Value, b *diag.BindRun) {
 	type plain Breakpoint
 	b.BindInto(v, (*plain)(k))
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
@@ -71,7 +71,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 		return
 	case k.Phase == BreakAfter && (k.Action == BreakSkip || k.Action == BreakReplaceTool):
 		action, _ := v.Field("action")
-		b.Hintf(action, "use continue, modify or fail", "`%s` is not possible after the call: the tool has already run", k.Action)
+		b.ErrorWithHintf(action, "use continue, modify or fail", "`%s` is not possible after the call: the tool has already run", k.Action)
 		return
 	case k.Action == BreakModify && k.Phase == BreakBefore:
 		needs = "input"
@@ -89,7 +89,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 		switch f.Key {
 		case "input", "result", "message", "replacement":
 			if f.Key != needs {
-				b.KeyHintf(f, "", "%s cannot have `%s`", what, f.Key)
+				b.KeyErrorWithHintf(f, "", "%s cannot have `%s`", what, f.Key)
 			}
 		}
 	}
@@ -109,11 +109,11 @@ func (k *Breakpoint) SourcePosition() string {
 	return fmt.Sprintf("%s:%d", k.at.File, k.at.Line)
 }
 
-// Fill returns a copy of the breakpoint in which the templates of its action are evaluated. variables describe the stopped call, see
-// [eval.BreakpointEnv].
-func (k *Breakpoint) Fill(ctx context.Context, variables map[string]any) (Breakpoint, error) {
+// WithEvaluatedTemplates returns a copy of the breakpoint in which the templates of its action are evaluated. variables describe the stopped call, see
+// [eval.ToolCallEnv].
+func (k *Breakpoint) WithEvaluatedTemplates(ctx context.Context, variables map[string]any) (Breakpoint, error) {
 	filled := *k
-	ctx = eval.WithSharedTemplateState(ctx)
+	ctx = eval.WithOutputLimitAndMissingPaths(ctx)
 	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.GroupsMarkerOfBreakpointExpressions, Vars: variables}
 	var err error
 	if filled.Input, err = s.RenderJSON(ctx, k.Input); err != nil {
@@ -146,8 +146,8 @@ func globsForCanonicalToolNames(configuredName string) []string {
 	return []string{configuredName, "mcp__*__" + configuredName}
 }
 
-// FullToolName converts server/tool to the canonical name of the tool. Other names are returned unchanged.
-func FullToolName(name string) string {
+// CanonicalToolName converts server/tool to the canonical name of the tool. Other names are returned unchanged.
+func CanonicalToolName(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + canonicalToolPart(server, "-") + "__" + canonicalToolPart(tool, "-")
 	}

@@ -20,14 +20,14 @@ import (
 // lists all problems.
 func (s *Scenario) Compile() error {
 	var found diag.List
-	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &scenarioCompiler{&fill.Checker{Library: fill.NewCompiledExpressions(), Source: s.source, ReadFile: diag.ReadRegularFile, Diagnostics: &found}}
+	s.source = &fill.ScenarioFile{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
+	c := &scenarioCompiler{&fill.FileCompiler{Library: fill.NewCompiledExpressions(), Source: s.source, ReadFile: diag.ReadRegularFile, Diagnostics: &found}}
 	c.compileScenario(s)
 	s.library, s.rules = c.Library, &lazyRulePatternIndex{}
 	return found.Err()
 }
 
-type scenarioCompiler struct{ *fill.Checker }
+type scenarioCompiler struct{ *fill.FileCompiler }
 
 func (c *scenarioCompiler) compileScenario(s *Scenario) {
 	c.normalizeSessionKeys(s)
@@ -77,7 +77,7 @@ func (c *scenarioCompiler) normalizeSessionKeys(s *Scenario) {
 		if !ok {
 			known := []string{"default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "auto", "delegate"}
 			c.WithPathExtendedBy("permission_mode", func() {
-				c.Hintf(diag.DidYouMean(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
+				c.ErrorWithHintf(diag.DidYouMean(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
 			})
 		}
 		s.PermissionMode = mode
@@ -325,7 +325,7 @@ func (c *scenarioCompiler) compilePatternAtKey(p *Pattern, key string) (compiled
 		if compiledPattern, bad, err = compilePattern(p, nil); err != nil {
 			saved := c.Path
 			c.Path = append(c.Path, bad...)
-			c.Hintf(hintIfRE2LacksSyntax(err), "%v", err)
+			c.ErrorWithHintf(hintIfRE2LacksSyntax(err), "%v", err)
 			c.Path = saved
 		}
 	})

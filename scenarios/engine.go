@@ -83,7 +83,7 @@ func (e *RuleEvaluationError) Unwrap() error { return e.Err }
 // Next returns the reply to one request. The error is a [*RuleEvaluationError] if an expression fails; otherwise
 // it comes from ctx or from the counter of rules. A scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
-	ctx = eval.WithSharedTemplateState(ctx)
+	ctx = eval.WithOutputLimitAndMissingPaths(ctx)
 	reply, err := e.nextReply(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.options.Failure
@@ -110,15 +110,15 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	e.activeResponse = nil
 	h, err := e.takeSubagentScript(r), error(nil)
 	if h == nil {
-		h, err = e.selectTurnRuleOrDefault(ctx, r)
+		h, err = e.takeTurnRuleOrDefault(ctx, r)
 	}
 	if err != nil {
 		return Reply{}, err
 	}
-	if endless := e.countTowardNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
+	if endless := e.countAndDetectNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
-	e.activeResponse = newResponse(h)
+	e.activeResponse = newActiveResponse(h)
 	reply, err := e.activeResponse.nextReply(ctx)
 	if err != nil {
 		return Reply{}, e.newScriptErrorAtLatestStep(e.activeResponse, err)
@@ -153,10 +153,10 @@ func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	}
 }
 
-// countTowardNotificationLoop counts an answer to a prompt of the CLI if the answer has tool calls. It reports whether the rule has now
+// countAndDetectNotificationLoop counts an answer to a prompt of the CLI if the answer has tool calls. It reports whether the rule has now
 // given more than maxNotificationsInRowAnsweredWithToolCalls such answers in a row. The calls can cause more prompts of the CLI, without
 // an end. It counts nothing and returns false for a rule with once or max_matches.
-func (e *Engine) countTowardNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
+func (e *Engine) countAndDetectNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false
 	}
@@ -204,8 +204,8 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	return reply, nil
 }
 
-// selectTurnRuleOrDefault returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a match of the rule.
-func (e *Engine) selectTurnRuleOrDefault(ctx context.Context, r Request) (*matchedRule, error) {
+// takeTurnRuleOrDefault returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a match of the rule.
+func (e *Engine) takeTurnRuleOrDefault(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {
 		e.endedSequence = nil
@@ -366,10 +366,10 @@ func (e *Engine) newScriptErrorAtLatestStep(failedResponse *activeResponse, err 
 }
 
 // convertResults converts results for expressions. Their content is decoded only if an expression uses it.
-func (e *Engine) convertResults(results []Result) []fill.Result {
-	vars := make([]fill.Result, len(results))
+func (e *Engine) convertResults(results []ToolCallResult) []fill.ToolCallResult {
+	vars := make([]fill.ToolCallResult, len(results))
 	for i, r := range results {
-		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
+		vars[i] = fill.ToolCallResult{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
 		if !e.scenario.library.UsesPerRequestVariable("results") {
 			continue
 		}
@@ -381,7 +381,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-func (e *Engine) recordResultIfUnmet(scriptedCall *ToolCall, actualResult Result) {
+func (e *Engine) recordResultIfUnmet(scriptedCall *ToolCall, actualResult ToolCallResult) {
 	t, _, err := compilePattern(scriptedCall.Expect, nil)
 	if err != nil {
 		return
@@ -413,9 +413,9 @@ func (u *unmetToolResultExpectations) list() []ExpectationResult {
 	return slices.Clone(u.all)
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script answers only the first prompt; the rules answer all
+// NewSubagentEngine creates the engine of a sub-agent, which is a separate session. The script answers only the first prompt; the rules answer all
 // later ones. If s is nil or has no steps, the rules also answer the first prompt. Several goroutines may call Subagent at the same time.
-func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
+func (e *Engine) NewSubagentEngine(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, matchCounts: map[int]int{}, unmetResults: e.unmetResults}
 	if s != nil {
 		if script, ok := s.Steps.(*matchedRule); ok && len(script.response.Steps) > 0 {
@@ -425,9 +425,9 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// UnmetResults returns the unmet expectations about results of tool calls, including those of sub-agents. Later calls only
+// UnmetResultExpectations returns the unmet expectations about results of tool calls, including those of sub-agents. Later calls only
 // append to the list.
-func (e *Engine) UnmetResults() []ExpectationResult { return e.unmetResults.list() }
+func (e *Engine) UnmetResultExpectations() []ExpectationResult { return e.unmetResults.list() }
 
 // takeSubagentScript returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
 func (e *Engine) takeSubagentScript(r Request) *matchedRule {
@@ -440,10 +440,10 @@ func (e *Engine) takeSubagentScript(r Request) *matchedRule {
 	return h
 }
 
-// Sample answers a sampling request of an MCP server. It uses the first answer that matches the server's
+// AnswerSamplingRequest answers a sampling request of an MCP server. It uses the first answer that matches the server's
 // raw name and the text of the last message, and evaluates its templates. It returns nil if no answer
 // matches, and an error if an expression fails. Several goroutines may call Sample at the same time.
-func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
+func (e *Engine) AnswerSamplingRequest(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.scenario.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {
 		a := all[i]

@@ -61,7 +61,7 @@ func converse(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
 	for _, line := range lines {
-		r := Request{Prompt: line, Vars: Vars{
+		r := Request{Prompt: line, Vars: ExpressionVars{
 			Model: "m", PermissionMode: "default", Tools: []string{"Bash", "mcp__w__f"},
 			Schemas: map[string]json.RawMessage{"mcp__w__f": json.RawMessage(`{"type":"object","required":["city"]}`)},
 			Session: SessionVars{ID: "S", IsResumed: true},
@@ -70,10 +70,10 @@ func converse(t *testing.T, e *Engine, lines ...string) []string {
 			r.Prompt, r.IsInjected, r.IsNotification = rest, true, true
 		}
 		if rest, ok := strings.CutPrefix(line, "=> "); ok {
-			r = Request{Results: []Result{}, Vars: r.Vars}
+			r = Request{Results: []ToolCallResult{}, Vars: r.Vars}
 			for word := range strings.FieldsSeq(rest) {
 				text, bad := strings.CutPrefix(word, "!")
-				r.Results = append(r.Results, Result{
+				r.Results = append(r.Results, ToolCallResult{
 					Tool: "T", ToolUseID: "id", Text: text, IsError: bad, Content: json.RawMessage(`[{"type":"text"}]`),
 					Structured: map[string]any{"n": 9007199254740993, "f": 1.5},
 				})
@@ -445,7 +445,7 @@ failure = { type = "overloaded" }
 func TestUsageAddsUp(t *testing.T) {
 	e := NewEngine(parse(t, ruleTOML(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
 	var sum Usage
-	for _, r := range []Request{{Prompt: "x"}, {Results: []Result{{}}}} {
+	for _, r := range []Request{{Prompt: "x"}, {Results: []ToolCallResult{{}}}} {
 		reply, err := e.Next(t.Context(), r)
 		if err != nil || reply.Usage == nil {
 			t.Fatal(reply, err)
@@ -468,7 +468,7 @@ func TestStateGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := NewEngine(s, EngineOptions{})
-	if err := second.Restore(state); err != nil {
+	if err := second.RestoreReportingDroppedParts(state); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"responses[0].turns[1]: text in", "default_response: text d"}, converse(t, second, "pw", "one")); diff != "" {
@@ -493,7 +493,7 @@ text = "{{ prompt }} {{ match.what }} {{ match[1] }} {{ results[0].text }} {{ re
 			t.Fatal(err)
 		}
 		running = NewEngine(steps, EngineOptions{})
-		if err := running.Restore(kept); err != nil {
+		if err := running.RestoreReportingDroppedParts(kept); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -511,7 +511,7 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := after.Restore(kept); err != nil {
+	if err := after.RestoreReportingDroppedParts(kept); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"responses[0].turns[0]: text src"}, converse(t, after, "x")); diff != "" {
@@ -519,14 +519,14 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	}
 
 	changed := NewEngine(parse(t, strings.Replace(turnsScenario, `"login"`, `"logon"`, 1)), EngineOptions{})
-	if err := changed.Restore(state); err == nil || !strings.Contains(err.Error(), "changed") {
+	if err := changed.RestoreReportingDroppedParts(state); err == nil || !strings.Contains(err.Error(), "changed") {
 		t.Errorf("a changed scenario: %v", err)
 	}
 	if diff := cmp.Diff([]string{"default_response: text d"}, converse(t, changed, "pw")); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", "x", "[]", `{"version":9}`, `{"version":1,"active":{"rule":-1,"next":7},"counts":{"x":{},"99":{}}}`} {
-		if err := changed.Restore([]byte(bad)); err == nil {
+		if err := changed.RestoreReportingDroppedParts([]byte(bad)); err == nil {
 			t.Errorf("state %q is taken", bad)
 		}
 		converse(t, changed, "x")
@@ -678,7 +678,7 @@ times = 1
 
 	e := NewEngine(s, EngineOptions{})
 	converse(t, e, "hi", "=> broken b")
-	if got := e.UnmetResults()[0].String(); got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
+	if got := e.UnmetResultExpectations()[0].String(); got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
 		t.Error(got)
 	}
 }

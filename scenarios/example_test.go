@@ -28,7 +28,7 @@ func ExampleNewEngine() {
 	call := reply.Blocks[0].(protocol.ToolUse)
 	fmt.Println(call.Name, string(call.Input))
 
-	reply, err = engine.Next(context.Background(), scenarios.Request{Results: []scenarios.Result{{Text: "4 degrees, rain"}}})
+	reply, err = engine.Next(context.Background(), scenarios.Request{Results: []scenarios.ToolCallResult{{Text: "4 degrees, rain"}}})
 	if err != nil {
 		panic(err)
 	}

@@ -106,15 +106,15 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 			results = append(results, s.checkEveryRuleIsUsed(x, seen)...)
 			continue
 		}
-		result.Text, result.Actual = s.checkExpectation(x, seen)
+		result.Text, result.Actual = s.expectationTextAndMismatch(x, seen)
 		result.IsMet = result.Actual == ""
 		results = append(results, result)
 	}
 	return results
 }
 
-// checkExpectation returns the text of an expectation, and why it is not met; an empty reason means that it is met.
-func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got string) {
+// expectationTextAndMismatch returns the text of an expectation, and why it is not met; an empty reason means that it is met.
+func (s *Scenario) expectationTextAndMismatch(x *Expectation, seen *RunRecord) (text, got string) {
 	hits, subject := x.findMatchingEvents(seen)
 	low, high := 1, -1
 	switch {
@@ -145,18 +145,18 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	return text, ""
 }
 
-// ExpectsTool reports whether an expectation is about the tool with this canonical name.
-func (s *Scenario) ExpectsTool(canonicalToolName string) (hasExpectationAboutTool bool) {
+// HasExpectationAboutTool reports whether an expectation is about the tool with this canonical name.
+func (s *Scenario) HasExpectationAboutTool(canonicalToolName string) (hasExpectationAboutTool bool) {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesToolOfExpectation(canonicalToolName) })
 }
 
-// ExpectsExit reports whether an expectation is about exit codes.
-func (s *Scenario) ExpectsExit() bool {
+// HasExpectationAboutExit reports whether an expectation is about exit codes.
+func (s *Scenario) HasExpectationAboutExit() bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil })
 }
 
-// ExpectsExitCode reports whether an expectation is about this exit code.
-func (s *Scenario) ExpectsExitCode(code int) bool {
+// HasExpectationAboutExitCode reports whether an expectation is about this exit code.
+func (s *Scenario) HasExpectationAboutExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
@@ -170,9 +170,9 @@ func (s *Scenario) HasExpectationForCall(canonicalToolName string, input json.Ra
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications whose server name or glob matches no recorded name. The Name of each
+// ExpectationsOfUnrecordedServers returns the expectations about notifications whose server name or glob matches no recorded name. The Name of each
 // result is the name or glob of the server in the expectation.
-func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleLocation) {
+func (s *Scenario) ExpectationsOfUnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleLocation) {
 	var all []RuleLocation
 	for i := range s.Expect {
 		x := &s.Expect[i]
@@ -258,9 +258,9 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		eventIndexes = indexesWhere(seen.Prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
 		return eventIndexes, "a prompt that matches the pattern (" + x.Prompt.String() + ")"
 	case x.MCP != nil && x.MCP.expectsNotification():
-		return indexesWhere(seen.Notifications, x.MCP.matchesNotification), x.MCP.subject()
+		return indexesWhere(seen.Notifications, x.MCP.matchesNotification), x.MCP.expectedEventText()
 	case x.MCP != nil:
-		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.subject()
+		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.expectedEventText()
 	case x.Request != nil:
 		eventIndexes = indexesWhere(seen.requests, func(r ObservedModelRequest) bool {
 			return x.Request.Model == "" || globMatchesWholeText(x.Request.Model, r.Model)
@@ -270,7 +270,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		}
 		return eventIndexes, eventDescription
 	case x.OAuth != nil:
-		return indexesWhere(seen.OAuthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
+		return indexesWhere(seen.OAuthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.expectedEventText()
 	case x.Otel != "":
 		return indexesWhere(seen.Telemetry, func(name string) bool { return globMatchesWholeText(x.Otel, name) }), "telemetry with the name " + x.Otel
 	case x.Exit != nil:
@@ -362,7 +362,7 @@ func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, p
 		return "; claude received no prompt"
 	}
 	best := slices.MinFunc(prompts, func(a, b string) int {
-		return cmp.Compare(match.EditDistance(want, a), match.EditDistance(want, b))
+		return cmp.Compare(match.EditDistanceOfBeginnings(want, a), match.EditDistanceOfBeginnings(want, b))
 	})
 	return "; the prompt " + s.excerpts.redactAndQuoteShortened(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
 }
@@ -381,7 +381,7 @@ func (x *Expectation) explainNearestCall(calls []observedCall) string {
 		if err != nil || x.Input == nil {
 			continue
 		}
-		if n := match.EditDistance(string(x.Input), string(text)); least < 0 || n < least {
+		if n := match.EditDistanceOfBeginnings(string(x.Input), string(text)); least < 0 || n < least {
 			diff, _ := match.Subset(x.expectedInput(), c.input)
 			best, least = "; a call to "+c.name+" differs: "+diff, n
 		}

@@ -29,7 +29,7 @@ func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatchesWholeText(m.Log, n.Text))
 }
 
-func (m *ExpectMCP) subject() string {
+func (m *ExpectMCP) expectedEventText() string {
 	of := "the MCP server " + m.Server
 	if m.Tool != "" {
 		of = "the MCP tool " + m.Server + "/" + m.Tool
@@ -74,7 +74,7 @@ func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
 
-func (x *ExpectOAuth) subject() string {
+func (x *ExpectOAuth) expectedEventText() string {
 	var text strings.Builder
 	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")
 	for _, part := range []struct{ word, value string }{

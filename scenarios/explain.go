@@ -14,8 +14,8 @@ func (e *Engine) ExplainNearMisses(r Request) []string {
 	return e.explainMisses(r.Prompt, maxNearestRules)
 }
 
-// ExplainAll is like [Engine.ExplainNearMisses] but lists all rules of the scenario.
-func (e *Engine) ExplainAll(r Request) []string {
+// ExplainMissesOfAllRules is like [Engine.ExplainNearMisses] but lists all rules of the scenario.
+func (e *Engine) ExplainMissesOfAllRules(r Request) []string {
 	return e.explainMisses(r.Prompt, len(e.scenario.Responses))
 }
 
@@ -36,12 +36,12 @@ func (e *Engine) explainMisses(prompt string, limit int) []string {
 		if i == limit {
 			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-limit))
 		}
-		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ruleRef(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainRule(rule, prompt)))
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ruleRef(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainMissOfRule(rule, prompt)))
 	}
 	return lines
 }
 
-func (e *Engine) explainRule(i int, prompt string) string {
+func (e *Engine) explainMissOfRule(i int, prompt string) string {
 	rule := &e.scenario.Responses[i]
 	_, ok := rule.match.Match(prompt)
 	switch {

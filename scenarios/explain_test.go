@@ -49,7 +49,7 @@ response = "no"
 			t.Errorf("%s:\n%q\nwant\n%q", tt.name, tt.got, tt.want)
 		}
 	}
-	if all := NewEngine(s, EngineOptions{}).ExplainAll(Request{Prompt: "x"}); len(all) != 1+len(s.Responses) {
+	if all := NewEngine(s, EngineOptions{}).ExplainMissesOfAllRules(Request{Prompt: "x"}); len(all) != 1+len(s.Responses) {
 		t.Errorf("all misses: %q", all)
 	}
 }

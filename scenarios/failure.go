@@ -77,7 +77,7 @@ type failureTypeKeysAndDefaults struct {
 	valuesForFailureOption     Failure
 }
 
-func failureTypeKeysAndExamples() map[FailureType]failureTypeKeysAndDefaults {
+func keysAndDefaultsByFailureType() map[FailureType]failureTypeKeysAndDefaults {
 	times := []string{"times"}
 	return map[FailureType]failureTypeKeysAndDefaults{
 		FailConnectionTimeout:  {[]string{"after_ms"}, times, Failure{AfterMS: 5000}},
@@ -99,13 +99,13 @@ func failureTypeKeysAndExamples() map[FailureType]failureTypeKeysAndDefaults {
 }
 
 // BindValue reads a failure and checks that it has exactly the keys of its type.
-func (f *Failure) BindValue(failureTable diag.Value, b *diag.Binding) {
+func (f *Failure) BindValue(failureTable diag.Value, b *diag.BindRun) {
 	type plain Failure
 	b.BindInto(failureTable, (*plain)(f))
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
-	kind := failureTypeKeysAndExamples()[f.Type]
+	kind := keysAndDefaultsByFailureType()[f.Type]
 	reportMissingOrForeignKeys(failureTable, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
@@ -137,7 +137,7 @@ type typedTableKeys struct {
 }
 
 // reportMissingOrForeignKeys reports missing keys, and keys that belong to another type. Keys that no type has were reported earlier.
-func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) {
+func reportMissingOrForeignKeys(v diag.Value, b *diag.BindRun, subject string, t typedTableKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {
@@ -145,7 +145,7 @@ func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
 			}
-			b.KeyHintf(f, hint, "unknown key `%s` in %s", f.Key, subject)
+			b.KeyErrorWithHintf(f, hint, "unknown key `%s` in %s", f.Key, subject)
 		}
 	}
 	for _, key := range t.required {
@@ -159,7 +159,7 @@ func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t
 // unknown. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	kind := FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
-	known, ok := failureTypeKeysAndExamples()[kind]
+	known, ok := keysAndDefaultsByFailureType()[kind]
 	if !ok {
 		return nil
 	}
@@ -167,9 +167,9 @@ func FailureByName(name string) *Failure {
 	return &known.valuesForFailureOption
 }
 
-// ChangesStreamedMessages reports whether claudeless serve simulates the fault by changing the streamed messages of the API.
-func ChangesStreamedMessages(name string) bool {
-	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
+// FaultChangesStreamedMessages reports whether claudeless serve simulates the fault by changing the streamed messages of the API.
+func FaultChangesStreamedMessages(faultName string) bool {
+	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, faultName)
 }
 
 // APIError is the API's response to a request that fails.

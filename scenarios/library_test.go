@@ -13,7 +13,7 @@ import (
 // The library has answers to the prompts of the Python SDK's examples. The test compares the first
 // text or call of each answer.
 func TestExamplesOfTheSDK(t *testing.T) {
-	s, err := scenarios.LoadLibrary("sdk-e2e")
+	s, err := scenarios.LoadLibraryScenario("sdk-e2e")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestExamplesOfTheSDK(t *testing.T) {
 			"First the files.",
 		},
 	} {
-		reply, err := e.Next(t.Context(), scenarios.Request{Prompt: test.prompt, Vars: scenarios.Vars{Tools: []string{"Bash", "Read"}}})
+		reply, err := e.Next(t.Context(), scenarios.Request{Prompt: test.prompt, Vars: scenarios.ExpressionVars{Tools: []string{"Bash", "Read"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,16 +96,16 @@ func (l *linter) addWarning(p diagnosticLocation, offsetInCharacters int, hint, 
 }
 
 func (l *linter) locationInScenario(pathFromRoot ...any) diagnosticLocation {
-	return diagnosticLocation{l.scenario.Locate, pathFromRoot}
+	return diagnosticLocation{l.scenario.DiagnosticAt, pathFromRoot}
 }
 
 func (l *linter) lintRules() {
 	hidden := newShadowedRuleFinder(l.scenario.Responses)
 	for i := range l.scenario.Responses {
 		r := &l.scenario.Responses[i]
-		p := diagnosticLocation{diagnose: r.Locate}
+		p := diagnosticLocation{diagnose: r.DiagnosticAt}
 		if by, how := hidden.findShadowingRule(i); how != "" {
-			at := l.scenario.Responses[by].Locate(nil, 0, "").Pos
+			at := l.scenario.Responses[by].DiagnosticAt(nil, 0, "").Pos
 			l.addWarning(p.below("pattern"), 0, "", NeverAnswersMessage+": the earlier rule at %s %s", at, how)
 		}
 		switch {
@@ -242,7 +242,7 @@ func (l *linter) lintToolName(p diagnosticLocation, name string) {
 	if first := name[0]; first < 'A' || first > 'Z' {
 		return
 	}
-	if near := diag.Nearest(name, slices.Sorted(maps.Keys(l.tools))); near != "" && len(name) > 2 {
+	if near := diag.SimilarOtherName(name, slices.Sorted(maps.Keys(l.tools))); near != "" && len(name) > 2 {
 		l.addWarning(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }

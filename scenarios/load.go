@@ -104,8 +104,8 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 	if !readable {
 		return s
 	}
-	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &scenarioCompiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.diagnostics}}
+	s.source = &fill.ScenarioFile{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
+	c := &scenarioCompiler{&fill.FileCompiler{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.diagnostics}}
 	if c.ReadFile == nil {
 		c.ReadFile = diag.ReadRegularFile
 	}
@@ -117,7 +117,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 }
 
 // readIncludeOnce returns the rules of the i-th included file of a scenario. It returns nil if the file was read before.
-func (l *loader) readIncludeOnce(from *fill.Source, i int, name string, stack []string) []Rule {
+func (l *loader) readIncludeOnce(from *fill.ScenarioFile, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
 	path := diag.JoinUnlessAbsolute(from.Dir, name)
 	clean := filepath.Clean(path)
@@ -195,8 +195,8 @@ func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) 
 //go:embed library/*.toml
 var libraryFiles embed.FS
 
-// Library lists the names of the embedded scenarios, sorted.
-func Library() (embeddedScenarioNames []string) {
+// LibraryNames lists the names of the embedded scenarios, sorted.
+func LibraryNames() (embeddedScenarioNames []string) {
 	entries, err := libraryFiles.ReadDir("library")
 	if err != nil {
 		return nil
@@ -208,12 +208,12 @@ func Library() (embeddedScenarioNames []string) {
 	return names
 }
 
-// LoadLibrary loads an embedded scenario. For an unknown name the error is a [diag.List] with the nearest name.
-func LoadLibrary(name string) (*Scenario, error) {
+// LoadLibraryScenario loads an embedded scenario. For an unknown name the error is a [diag.List] with the nearest name.
+func LoadLibraryScenario(name string) (*Scenario, error) {
 	file := path.Join("library", name+".toml")
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
-		names := Library()
+		names := LibraryNames()
 		hint := cmp.Or(diag.DidYouMean(name, append(names, siblingScenarioFiles(name)...)), "library scenarios: "+strings.Join(names, ", "))
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}
@@ -225,7 +225,7 @@ func Open(pathOrLibraryName string) (*Scenario, error) {
 	if _, err := os.Stat(pathOrLibraryName); err == nil || strings.ContainsRune(pathOrLibraryName, filepath.Separator) {
 		return Load(pathOrLibraryName, LoadOptions{})
 	}
-	return LoadLibrary(pathOrLibraryName)
+	return LoadLibraryScenario(pathOrLibraryName)
 }
 
 // Greeting returns the scenario of a run without a scenario. Its answer to every prompt explains how to choose one.

@@ -244,7 +244,7 @@ func TestFailures(t *testing.T) {
 // FuzzLoad checks that loading never panics and that a loaded scenario answers. It also checks that
 // the index agrees with the TOML decoder on files that the index can parse completely.
 func FuzzLoad(f *testing.F) {
-	for _, name := range Library() {
+	for _, name := range LibraryNames() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")
 		if err != nil {
 			f.Fatal(err)
@@ -269,9 +269,9 @@ func FuzzLoad(f *testing.F) {
 		if err == nil {
 			e := NewEngine(s, EngineOptions{})
 			_, _ = e.Next(t.Context(), Request{Prompt: "weather in Oslo"})
-			_, _ = e.Next(t.Context(), Request{Results: []Result{{}}})
+			_, _ = e.Next(t.Context(), Request{Results: []ToolCallResult{{}}})
 			e.ExplainNearMisses(Request{Prompt: "x"})
-			e.UnmetResults()
+			e.UnmetResultExpectations()
 		}
 		compareTrees(t, src, isJSON)
 	})

@@ -14,12 +14,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tokens estimates the number of tokens of a text of this many bytes: four bytes per token, at least one.
-func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
+// EstimateTokens estimates the number of tokens of a text of this many bytes: four bytes per token, at least one.
+func EstimateTokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate estimates the usage of a message for which the scenario sets none. The input tokens are those of the prompt
+// EstimateUsage estimates the usage of a message for which the scenario sets none. The input tokens are those of the prompt
 // or the results in r, not of the whole conversation. The output tokens are those of the blocks.
-func Estimate(r Request, blocks []protocol.Block) Usage {
+func EstimateUsage(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
 		switch b := b.(type) {
@@ -28,10 +28,10 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 		case protocol.ThinkingBlock:
 			out += len(b.Thinking)
 		case protocol.ToolUse:
-			out += len(FullToolName(b.Name)) + len(b.Input)
+			out += len(CanonicalToolName(b.Name)) + len(b.Input)
 		}
 	}
-	return Usage{InputTokens: Tokens(r.bytesOfPromptOrResults()), OutputTokens: Tokens(out)}
+	return Usage{InputTokens: EstimateTokens(r.bytesOfPromptOrResults()), OutputTokens: EstimateTokens(out)}
 }
 
 var durationMSPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
@@ -53,19 +53,19 @@ func (r Request) bytesOfPromptOrResults() int {
 	return len(text)
 }
 
-// ThinkingTokens estimates how many tokens the thinking blocks among blocks have.
-func ThinkingTokens(blocks []protocol.Block) int {
+// EstimateThinkingTokens estimates how many tokens the thinking blocks among blocks have.
+func EstimateThinkingTokens(blocks []protocol.Block) int {
 	n := 0
 	for _, b := range blocks {
 		if th, ok := b.(protocol.ThinkingBlock); ok {
-			n += Tokens(len(th.Thinking))
+			n += EstimateTokens(len(th.Thinking))
 		}
 	}
 	return n
 }
 
-// StopReason returns the stop reason of a message with these blocks: "tool_use" or "end_turn".
-func StopReason(blocks []protocol.Block) string {
+// DefaultStopReason returns the stop reason of a message with these blocks: "tool_use" or "end_turn".
+func DefaultStopReason(blocks []protocol.Block) string {
 	for _, b := range blocks {
 		if _, ok := b.(protocol.ToolUse); ok {
 			return "tool_use"
@@ -74,9 +74,9 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature returns b with its type set. If b has no signature, the result has one that depends only on the text.
+// WithDefaultSignature returns b with its type set. If b has no signature, the result has one that depends only on the text.
 // The signature is short, because the real CLI estimates the length of the reasoning from the length of the signature.
-func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
+func WithDefaultSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {
 		sum := sha256.Sum256([]byte(b.Thinking))
@@ -112,7 +112,7 @@ func (s *Stream) Delay(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
 	}
-	d := time.Duration(Tokens(len(piece))) * time.Duration(float64(time.Second)/s.TokensPerSecond)
+	d := time.Duration(EstimateTokens(len(piece))) * time.Duration(float64(time.Second)/s.TokensPerSecond)
 	if s.Jitter > 0 && random != nil {
 		d = time.Duration(float64(d) * (1 + s.Jitter*(2*random()-1)))
 	}

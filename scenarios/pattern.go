@@ -73,7 +73,7 @@ func (p *Pattern) String() string {
 
 type compiledRule struct {
 	match  match.Pattern
-	source *fill.Source
+	source *fill.ScenarioFile
 	index  int    // index of the rule in its file
 	groups string // names of the capture groups that its expressions can use, separated by spaces
 	promptSourceFilter

@@ -29,18 +29,18 @@ type Request struct {
 	IsInterjected bool
 	// Results are the results of the tool calls of the previous reply, in call order. If Results is not nil, the reply
 	// is the next step of the response that made these calls.
-	Results []Result
+	Results []ToolCallResult
 	// SideKind is the kind of a request outside the conversation, such as `compact`. The answer to such a request does
 	// not change the state of the engine. Empty means a request of the conversation.
 	SideKind string
 	// Vars are additional variables of expressions.
-	Vars Vars
+	Vars ExpressionVars
 	// Counter replaces the counter of the engine for this request; nil means that the engine's counter is used.
 	Counter RuleCounter
 }
 
-// Result is the outcome of one tool call.
-type Result struct {
+// ToolCallResult is the outcome of one tool call.
+type ToolCallResult struct {
 	ToolUseID  string
 	Tool       string // canonical name
 	Text       string // text for the model
@@ -49,8 +49,8 @@ type Result struct {
 	Structured any             // structured form of the result; nil means none
 }
 
-// Vars is the part of the session state that expressions can use.
-type Vars struct {
+// ExpressionVars is the part of the session state that expressions can use.
+type ExpressionVars struct {
 	Model, PermissionMode, SystemPrompt string
 	CWD                                 string                     // "" means the engine's directory
 	Tools                               []string                   // canonical names
@@ -153,7 +153,7 @@ type activeResponse struct {
 	hasFailed            bool // a scripted failure ended the response
 }
 
-func newResponse(h *matchedRule) *activeResponse {
+func newActiveResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsWithTextAfterCalls(h.response)}
 }
 
@@ -261,7 +261,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	}
 	server := "" // the id of the last server tool call
 	for i := range parts {
-		b, err := r.buildBlock(ctx, &parts[i], server)
+		b, err := r.buildBlockRecordingCall(ctx, &parts[i], server)
 		if err != nil {
 			return err
 		}
@@ -276,9 +276,9 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block of a message. serverCallID is the id of the last server tool call before the block; a
+// buildBlockRecordingCall builds one block of a message. serverCallID is the id of the last server tool call before the block; a
 // result without tool_use_id belongs to that call.
-func (r *activeResponse) buildBlock(ctx context.Context, b *Block, serverCallID string) (protocol.Block, error) {
+func (r *activeResponse) buildBlockRecordingCall(ctx context.Context, b *Block, serverCallID string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
 	case BlockText:

@@ -21,13 +21,13 @@ import (
 // Matcher returns the compiled pattern of the rule. Before the scenario is compiled, the result matches every text.
 func (r *Rule) Matcher() match.Pattern { return r.match }
 
-// Locate returns a diagnostic at a key of the rule, with its file position. offset counts characters in a string value.
-func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+// DiagnosticAt returns a diagnostic at a key of the rule, with its file position. offset counts characters in a string value.
+func (r *Rule) DiagnosticAt(path diag.Path, offset int, message string) diag.Diagnostic {
 	return r.source.DiagnosticAtValue(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
 
-// Locate is like [Rule.Locate] for a key of the scenario's own file.
-func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+// DiagnosticAt is like [Rule.DiagnosticAt] for a key of the scenario's own file.
+func (s *Scenario) DiagnosticAt(path diag.Path, offset int, message string) diag.Diagnostic {
 	return s.source.DiagnosticAtValue(path, offset, message)
 }
 
@@ -37,12 +37,12 @@ func (s *Scenario) UsesPerRequestVariable(name string) bool {
 	return s.library != nil && s.library.UsesPerRequestVariable(name)
 }
 
-// Turns returns the positions of the turns of the rule with this index, in order. It returns nil if no such rule exists.
-func (s *Scenario) Turns(rule int) []diag.Position {
-	if rule < 0 || rule >= len(s.Responses) {
+// TurnPositions returns the positions of the turns of the rule with this index, in order. It returns nil if no such rule exists.
+func (s *Scenario) TurnPositions(ruleIndex int) []diag.Position {
+	if ruleIndex < 0 || ruleIndex >= len(s.Responses) {
 		return nil
 	}
-	r := &s.Responses[rule]
+	r := &s.Responses[ruleIndex]
 	turns := make([]diag.Position, len(r.Turns))
 	for i := range turns {
 		turns[i] = r.source.Index.Pos(diag.Path{"responses", r.index, "turns", i})
@@ -52,8 +52,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 
 // ScriptsFailureOrFault reports whether the rule with this name scripts a failure or a fault, or the scenario
 // has a fault. A program under test may have a good reason to kill claude after a failure or a fault.
-func (s *Scenario) ScriptsFailureOrFault(rule string) bool {
-	name, _, _ := strings.Cut(rule, ".")
+func (s *Scenario) ScriptsFailureOrFault(ruleName string) bool {
+	name, _, _ := strings.Cut(ruleName, ".")
 	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailureOrFault() {
 		return true
 	}
@@ -122,8 +122,8 @@ func rankRulesBySimilarity(rules []Rule, prompt string) (ruleIndexes []int) {
 	for i := range best {
 		r := &rules[best[i].rule]
 		best[i].passed, _ = r.match.CountMatchingParts(prompt)
-		if best[i].apart = match.MinEditDistance(r.Pattern.textForSimilarity(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.EditDistance(r.Pattern.textForSimilarity(), prompt)
+		if best[i].apart = match.MinEditDistanceToSubstring(r.Pattern.textForSimilarity(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.EditDistanceOfBeginnings(r.Pattern.textForSimilarity(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {
@@ -141,13 +141,13 @@ const similarityScoreOfMatchingPattern = 1 << 20
 
 // similarity estimates how similar a rule is to a prompt. It returns similarityScoreOfMatchingPattern if the pattern matches,
 // otherwise the total length of the words that they share.
-func similarity(r *Rule, prompt string, words map[string]bool) int {
+func similarity(r *Rule, prompt string, promptWords map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
 		return similarityScoreOfMatchingPattern
 	}
 	score := 0
 	for word := range lowerCaseWordSet(r.Pattern.String()) {
-		if words[word] {
+		if promptWords[word] {
 			score += len(word)
 		}
 	}
@@ -186,10 +186,10 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers in the format of --mcp-config, for a claude that cannot read scenarios. Without
+// MCPConfigJSON returns the scenario's servers in the format of --mcp-config, for a claude that cannot read scenarios. Without
 // servers, it is nil. A server with a fixture becomes a command of the program at the path executable. If recordsDir is not
 // empty, each fixture records its messages in the subdirectory of recordsDir that has the URL-escaped name of the server.
-func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
+func (s *Scenario) MCPConfigJSON(executable, recordsDir string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil
 	}

@@ -318,7 +318,7 @@ type Frame struct {
 }
 
 type compiledScenario struct {
-	source  *fill.Source
+	source  *fill.ScenarioFile
 	library *fill.CompiledExpressions
 	rules   *lazyRulePatternIndex
 	texts   []string // source texts of the scenario and of included files, in the order in which they were read

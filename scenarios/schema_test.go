@@ -35,7 +35,7 @@ func TestLibraryFitsTheSchema(t *testing.T) {
 		}
 		return schema.Validate(tree)
 	}
-	for _, name := range Library() {
+	for _, name := range LibraryNames() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")
 		if err != nil {
 			t.Fatal(err)

@@ -37,13 +37,13 @@ type savedTurnSequence struct {
 
 // savedResponse is a response that waits for the results of its calls. The next process continues it when they arrive.
 type savedResponse struct {
-	Rule    int               `json:"rule"` // -1 means default_response
-	Turn    int               `json:"turn"` // -1 means the rule's own response
-	Pattern string            `json:"pattern,omitempty"`
-	Step    int               `json:"step"` // index of the next step
-	Prompt  string            `json:"prompt"`
-	Match   map[string]string `json:"match,omitempty"` // by number and by name
-	Results []fill.Result     `json:"results,omitempty"`
+	Rule    int                   `json:"rule"` // -1 means default_response
+	Turn    int                   `json:"turn"` // -1 means the rule's own response
+	Pattern string                `json:"pattern,omitempty"`
+	Step    int                   `json:"step"` // index of the next step
+	Prompt  string                `json:"prompt"`
+	Match   map[string]string     `json:"match,omitempty"` // by number and by name
+	Results []fill.ToolCallResult `json:"results,omitempty"`
 }
 
 // State returns, as JSON, the state that the next process of the session restores: match counts, the active turn
@@ -57,12 +57,12 @@ func (e *Engine) State() ([]byte, error) {
 		st.Active = &savedTurnSequence{Rule: e.activeSequence.rule, Pattern: e.patternFingerprint(e.activeSequence.rule), Next: e.activeSequence.nextTurn, Groups: e.activeSequence.groups}
 	}
 	if e.activeResponse != nil && e.activeResponse.awaitsResults {
-		st.Running = e.saveResponse(e.activeResponse)
+		st.Running = e.newSavedResponse(e.activeResponse)
 	}
 	return json.Marshal(st)
 }
 
-func (e *Engine) saveResponse(r *activeResponse) *savedResponse {
+func (e *Engine) newSavedResponse(r *activeResponse) *savedResponse {
 	h := r.rule
 	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.nextStep, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {
@@ -103,17 +103,17 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		}
 	}
 	for i := range r.Results {
-		r.Results[i].Content, r.Results[i].Structured = plainjson.NormalizeNumbers(r.Results[i].Content), plainjson.NormalizeNumbers(r.Results[i].Structured)
+		r.Results[i].Content, r.Results[i].Structured = plainjson.NormalizeNumbersInPlace(r.Results[i].Content), plainjson.NormalizeNumbersInPlace(r.Results[i].Structured)
 	}
 	h.scope = &fill.Scope{Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match, Vars: map[string]any{"prompt": r.Prompt}}
-	e.activeResponse = newResponse(h)
+	e.activeResponse = newActiveResponse(h)
 	e.activeResponse.nextStep, e.activeResponse.awaitsResults = r.Step, true
 	return true
 }
 
-// Restore restores a state returned by [Engine.State]. Parts that do not fit the current scenario are dropped. Restore
+// RestoreReportingDroppedParts restores a state returned by [Engine.State]. Parts that do not fit the current scenario are dropped. Restore
 // then restores the other parts and returns an error with the number of dropped parts.
-func (e *Engine) Restore(data []byte) error {
+func (e *Engine) RestoreReportingDroppedParts(data []byte) error {
 	var st savedState
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // the results may contain large numbers

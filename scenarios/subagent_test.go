@@ -37,7 +37,7 @@ func TestSubagent(t *testing.T) {
 	if script.Type != "Explore" || script.Background == nil || !*script.Background {
 		t.Errorf("script %+v", script)
 	}
-	sub := e.Subagent(script)
+	sub := e.NewSubagentEngine(script)
 	want := []string{
 		`responses[0]: call Bash {"command":"echo work"} | more`, "responses[0]: text work: broken for p", "responses[1]: text ruled",
 		": text ",
@@ -48,7 +48,7 @@ func TestSubagent(t *testing.T) {
 	if diff := cmp.Diff([]string{"responses[0]: text main work done", "responses[1]: text ruled"}, converse(t, e, "=> done", "once")); diff != "" {
 		t.Errorf("main conversation (-want +got):\n%s", diff)
 	}
-	if unmet := e.UnmetResults(); len(unmet) != 1 || !strings.Contains(unmet[0].String(), "expected the result of Bash") {
+	if unmet := e.UnmetResultExpectations(); len(unmet) != 1 || !strings.Contains(unmet[0].String(), "expected the result of Bash") {
 		t.Errorf("unmet %v", unmet)
 	}
 }
@@ -62,11 +62,11 @@ pattern = { type = "any" }
 tool_calls = [{ tool = "A", expect = { type = "contains", text = "fine" } }]
 `
 	e := NewEngine(parse(t, call), EngineOptions{})
-	sub := e.Subagent(nil)
+	sub := e.NewSubagentEngine(nil)
 	converse(t, sub, "p", "=> sub")
-	first := e.UnmetResults()
+	first := e.UnmetResultExpectations()
 	converse(t, e, "p", "=> main")
-	all := e.UnmetResults()
+	all := e.UnmetResultExpectations()
 	if len(first) != 1 || len(all) != 2 || !strings.Contains(all[0].String(), `is "sub"`) || !strings.Contains(all[1].String(), `is "main"`) {
 		t.Errorf("unmet %v, then %v", first, all)
 	}
@@ -77,10 +77,10 @@ tool_calls = [{ tool = "A", expect = { type = "contains", text = "fine" } }]
 func TestSubagentsApart(t *testing.T) {
 	e := NewEngine(parse(t, withAgents), EngineOptions{})
 	converse(t, e, "once")
-	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.Subagent(nil), "once")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.NewSubagentEngine(nil), "once")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.Subagent(&protocol.SubagentScript{}), "once")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.NewSubagentEngine(&protocol.SubagentScript{}), "once")); diff != "" {
 		t.Error(diff)
 	}
 }

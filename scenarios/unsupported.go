@@ -16,7 +16,7 @@ func (s *Scenario) UnsupportedByAPI() diag.List {
 		l.warnOfUnsupportedKeysInRule(i)
 	}
 	if s.DefaultResponse != nil {
-		l.checkResponse(s.source, diag.Path{defaultRuleName}, s.DefaultResponse)
+		l.warnOfUnsupportedKeysInResponse(s.source, diag.Path{defaultRuleName}, s.DefaultResponse)
 	}
 	l.warnOfUnsupportedTopLevelKeys()
 	l.list.Sort()
@@ -25,7 +25,7 @@ func (s *Scenario) UnsupportedByAPI() diag.List {
 
 type apiUnsupportedKeyChecker struct {
 	s    *Scenario
-	src  *fill.Source
+	src  *fill.ScenarioFile
 	list diag.List
 }
 
@@ -45,30 +45,30 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInRule(ruleIndex int) {
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
 	l.warnAboutIgnoredFault(path, r.Fault)
-	l.checkFailure(path, r.Failure)
-	l.checkResponse(r.source, extendPath(path, "response"), r.Response)
+	l.warnOfCrashFailure(path, r.Failure)
+	l.warnOfUnsupportedKeysInResponse(r.source, extendPath(path, "response"), r.Response)
 	for t := range r.Turns {
 		turn := extendPath(path, "turns", t)
-		l.checkFailure(turn, r.Turns[t].Failure)
-		l.checkResponse(r.source, extendPath(turn, "response"), r.Turns[t].Response)
+		l.warnOfCrashFailure(turn, r.Turns[t].Failure)
+		l.warnOfUnsupportedKeysInResponse(r.source, extendPath(turn, "response"), r.Turns[t].Response)
 	}
 }
 
-func (l *apiUnsupportedKeyChecker) checkResponse(src *fill.Source, path diag.Path, r *Response) {
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInResponse(src *fill.ScenarioFile, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
 	l.src = src
-	l.checkCalls(extendPath(path, "tool_calls"), r.ToolCalls)
-	l.checkSteps(extendPath(path, "steps"), r.Steps)
+	l.warnOfUnsupportedKeysInCalls(extendPath(path, "tool_calls"), r.ToolCalls)
+	l.warnOfUnsupportedKeysInSteps(extendPath(path, "steps"), r.Steps)
 }
 
-func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInSteps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], extendPath(path, i)
-		l.checkFailure(at, s.Failure)
+		l.warnOfCrashFailure(at, s.Failure)
 		l.warnAboutIgnoredFault(at, s.Fault)
-		l.checkCalls(extendPath(at, "tool_calls"), s.ToolCalls)
+		l.warnOfUnsupportedKeysInCalls(extendPath(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
 			l.warnOfUnsupportedKeysInCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
@@ -83,7 +83,7 @@ func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 	}
 }
 
-func (l *apiUnsupportedKeyChecker) checkCalls(path diag.Path, calls []ToolCall) {
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCalls(path diag.Path, calls []ToolCall) {
 	for i := range calls {
 		l.warnOfUnsupportedKeysInCall(extendPath(path, i), &calls[i])
 	}
@@ -106,18 +106,18 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if scriptedCall.Subagent != nil {
-		l.checkSteps(extendPath(path, "subagent", "steps"), scriptedCall.Subagent.Steps)
+		l.warnOfUnsupportedKeysInSteps(extendPath(path, "subagent", "steps"), scriptedCall.Subagent.Steps)
 	}
 }
 
-func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
+func (l *apiUnsupportedKeyChecker) warnOfCrashFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
 		l.addUnsupportedKeyWarning(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI; instead, it closes the connection")
 	}
 }
 
 func (l *apiUnsupportedKeyChecker) warnAboutIgnoredFault(path diag.Path, name string) {
-	if name != "" && name != "529-storm" && !ChangesStreamedMessages(name) {
+	if name != "" && name != "529-storm" && !FaultChangesStreamedMessages(name) {
 		l.addUnsupportedKeyWarning(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }

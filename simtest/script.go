@@ -110,7 +110,7 @@ func (s *testRun) writeScenario() {
 func (s *testRun) readJournalEntries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
-	err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath())
+	err := in.ReadJournalsAndLoadScenarios([]string{s.journalPath()}, s.scenarioPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.tb.Errorf("simtest: %v", err)
 	}

@@ -102,7 +102,7 @@ func (a *API) reloadScenario() {
 		a.script.tb.Fatalf("simtest: the script is not a valid scenario\n%v", err)
 	}
 	server, err := api.New(api.Options{
-		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.NewSystem().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
+		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.InitSystemSIGPIPEAndLog().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
 		CWD: filepath.Dir(a.script.scenarioPath()), Gates: a.script.gateDir(),
 	})
 	if err != nil {

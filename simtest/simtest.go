@@ -171,7 +171,7 @@ func (s *testRun) killLeftoversAndFindProblems() (testFailures, warnings []strin
 	var in verdict.Input
 	in.Lint.Tools = builtin.Definitions()
 	runner.KillLeftoverClaudesAndServers(s.claudelessRunID(), &in)
-	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := in.ReadJournalsAndLoadScenarios([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}, nil
 	}
 	if in.Scenario == nil {

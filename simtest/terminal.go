@@ -38,7 +38,7 @@ type Cell struct {
 func (c *Claude) Terminal(args ...string) *Terminal {
 	tb := c.script.tb
 	tb.Helper()
-	terminal, err := tape.StartTerminal(tb.Context(), tape.TerminalOptions{
+	terminal, err := tape.StartProgramInTerminal(tb.Context(), tape.ProgramInTerminalOptions{
 		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: realTerminalClock{},
 	})
 	if err != nil {
@@ -51,19 +51,19 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 // WaitFor waits until the screen contains text, for 30 seconds at most.
 func (t *Terminal) WaitFor(text string) {
 	t.tb.Helper()
-	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
+	t.failOnError(t.terminal.PerformStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
 }
 
 // Type types text and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(text string) {
 	t.tb.Helper()
-	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Type: text}))
+	t.failOnError(t.terminal.PerformStep(t.tb.Context(), tape.Step{Type: text}))
 }
 
 // Press presses keys such as "Enter", "Down", "Esc", "C-c" and "BTab", or characters.
 func (t *Terminal) Press(keys ...string) {
 	t.tb.Helper()
-	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
+	t.failOnError(t.terminal.PerformStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
 }
 
 // Resize changes the size of the terminal.

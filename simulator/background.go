@@ -22,7 +22,7 @@ func (b *backgroundTaskReporter) emitTaskEventsAndEnforceBudget(phase task.Conve
 	if b.out.consumerStopped {
 		return
 	}
-	events := b.sim.main.Tasks.Take(phase)
+	events := b.sim.main.Tasks.TakeEvents(phase)
 	if len(events) > 0 {
 		defer b.sim.main.Tasks.MarkTakenEventsEmitted()
 		b.emitAndAddAgentUsageToTotals(events)

@@ -59,7 +59,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 	switch c.Name {
 	case "compact":
 		if k.sim.options.Limits.DisableCompactCommand {
-			return k.endTurnWithCommandOutcome(ctx, c, slash.Unavailable(c.Name), nil)
+			return k.endTurnWithCommandOutcome(ctx, c, slash.UnavailableOutcome(c.Name), nil)
 		}
 		return k.runCompact(ctx, c)
 	case "context":
@@ -84,7 +84,7 @@ func (k *localCommandRunner) endTurnWithBlankPromptWarning(ctx context.Context) 
 }
 
 // endTurnWithCommandOutcome ends the turn with the output of a command. It emits the init event and a synthetic assistant message.
-func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.ContextUsage) error {
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
 	} else if !outcome.IsUnknown && outcome.Work == nil {
@@ -101,7 +101,7 @@ func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c sl
 	}
 	k.prompts.emitInit(ctx)
 	if outcome.Model != nil {
-		k.sim.options.State.SetModel(*outcome.Model)
+		k.sim.options.State.SetModelAndClearTurnModel(*outcome.Model)
 	}
 	return k.emitCommandOutputAndReturnTurnEnd(c, outcome, usage)
 }
@@ -150,7 +150,7 @@ func (k *localCommandRunner) runPromptHooksOfSkillAgent(ctx context.Context, c s
 		} else if hasHookRefusedPrompt(out) {
 			refused := k.hooks.emitRefusalEvents(out, true)
 			for _, notice := range refused.noticesAfterInit {
-				if ev, is := notice.(*protocol.System); is {
+				if ev, is := notice.(*protocol.SystemEvent); is {
 					ev.Fields = slices.DeleteFunc(ev.Fields, func(f protocol.Field) bool { return f.Key == "prompt_submit_outcome" })
 				}
 			}
@@ -165,8 +165,8 @@ func (k *localCommandRunner) runPromptHooksOfSkillAgent(ctx context.Context, c s
 func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(context.Context) (string, error)) (answer string, eventsToEmitAfterInit []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	take := func() {
-		for _, ev := range tasks.Take(task.ConversationPhaseInTurn) {
-			if frame, ok := ev.(*protocol.System); ok {
+		for _, ev := range tasks.TakeEvents(task.ConversationPhaseInTurn) {
+			if frame, ok := ev.(*protocol.SystemEvent); ok {
 				k.out.emitAsIs(k.out.assignIDs(frame))
 				continue
 			}
@@ -190,7 +190,7 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 	}
 }
 
-func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, outcome slash.Outcome, usage *slash.ContextUsage) error {
 	ev := k.commandOutputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
 	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}
@@ -223,8 +223,8 @@ func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, out
 	return end
 }
 
-func (k *localCommandRunner) commandOutputMessage(c slash.Call, text string) *protocol.Assistant {
-	return &protocol.Assistant{
+func (k *localCommandRunner) commandOutputMessage(c slash.Call, text string) *protocol.AssistantEvent {
+	return &protocol.AssistantEvent{
 		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), strings.TrimRight(text, "\n"), "end_turn"),
 		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.currentTimestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
@@ -324,9 +324,9 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 		return k.endTurnAfterFailedCompaction(ctx, c, "skipped: "+reason, slash.Outcome{Text: reason, Failed: true}, work)
 	}
 	k.prompts.emitInit(ctx)
-	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
+	shown := &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
-	work.applyCompactionAndEmitBoundary(sum, shown.UUID)
+	work.compactHistoryAndEmitBoundary(sum, shown.UUID)
 	return k.endTurnWithCompactionSummary(shown, sum, work.restoreContext(ctx))
 }
 
@@ -338,9 +338,9 @@ func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c
 	return k.emitCommandOutputAndReturnTurnEnd(c, outcomeForUser, nil)
 }
 
-func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome, restored []*protocol.AttachmentAdded) error {
+func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.UserEvent, sum summaryOutcome, restored []*protocol.AttachmentAdded) error {
 	said := slash.Output("Compacted " + strings.Join(sum.hookReports, "\n"))
-	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: new(true), LocalCommandRun: &protocol.LocalCommand{Command: "compact"}}
+	told := &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: new(true), LocalCommandRun: &protocol.LocalCommand{Command: "compact"}}
 	k.out.assignIDs(told)
 	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0, Restored: restored}, summaryMessage, told} {
 		k.out.emitAsIs(ev)

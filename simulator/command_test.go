@@ -23,7 +23,7 @@ import (
 func playedEvents(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	t.Helper()
 	var lines []string
-	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+	for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func playedEvents(t *testing.T, s *simulator.Simulator, prompt string) []string 
 			if keys["uuid"] != keys["new_conversation_id"] || keys["user_message_uuid"] == "" || keys["timestamp"] == "" {
 				t.Errorf("%s", raw)
 			}
-		case *protocol.System:
+		case *protocol.SystemEvent:
 			var line strings.Builder
 			line.WriteString(ev.Subtype)
 			for _, f := range ev.Fields {
@@ -45,16 +45,16 @@ func playedEvents(t *testing.T, s *simulator.Simulator, prompt string) []string 
 				}
 			}
 			lines = append(lines, line.String()+" in "+ev.SessionID)
-		case *protocol.Init:
+		case *protocol.InitEvent:
 			lines = append(lines, "init in "+ev.SessionID)
-		case *protocol.Assistant:
+		case *protocol.AssistantEvent:
 			text := ev.Message.Content[0].(protocol.TextBlock).Text
 			line, _, _ := strings.Cut(text, "\n")
 			lines = append(lines, strings.TrimSpace(fmt.Sprintf("assistant %s %s", strings.TrimPrefix(ev.Message.Model, "claude-opus-5-5"), line)))
-		case *protocol.User:
+		case *protocol.UserEvent:
 			text, _, _ := strings.Cut(ev.Message.Content.Plain(), ".")
 			lines = append(lines, fmt.Sprintf("user synthetic=%v replay=%v %s", ev.IsSynthetic, ev.IsReplay != nil && *ev.IsReplay, text))
-		case *protocol.Result:
+		case *protocol.ResultEvent:
 			first, _, _ := strings.Cut(*ev.Result, "\n")
 			lines = append(lines, fmt.Sprintf("result %s turns=%d %q in %s", ev.LocalCommand, ev.NumTurns, first, ev.SessionID))
 		}
@@ -69,11 +69,11 @@ func testCommands() *simulator.MainOptions {
 
 type fakeCommands struct{}
 
-func (fakeCommands) Loaded() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
-func (fakeCommands) IsPath(string) bool                { return false }
-func (fakeCommands) SetGrantedRules([]string)          {}
+func (fakeCommands) LoadedContext() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
+func (fakeCommands) LooksLikePath(string) bool                { return false }
+func (fakeCommands) SetGrantedRules([]string)                 {}
 
-func (fakeCommands) Find(name string) (simulator.Command, bool) {
+func (fakeCommands) Find(name string) (simulator.SlashCommand, bool) {
 	switch name {
 	case "help":
 		return simulator.SlashCommandAnsweringUnavailable{}, true
@@ -121,8 +121,8 @@ func TestClear(t *testing.T) {
 // with 2.1.329).
 func TestFailedPrompt(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands()})
-	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/mcp__s__p x"}}) {
-		said, ok := ev.(*protocol.Assistant)
+	for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/mcp__s__p x"}}) {
+		said, ok := ev.(*protocol.AssistantEvent)
 		if err != nil || !ok {
 			continue
 		}
@@ -193,7 +193,7 @@ func TestCustomCommands(t *testing.T) {
 			model := &fakeModel{}
 			s := newSimulator(t, simulator.Options{Model: model, Main: tt.o})
 			var prompts []string
-			for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: tt.prompt}}) {
+			for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: tt.prompt}}) {
 				if p, ok := ev.(*protocol.PromptAccepted); ok {
 					prompts = append(prompts, p.Content.Plain())
 				}
@@ -233,7 +233,7 @@ func TestCommandHooks(t *testing.T) {
 		},
 	})
 	for _, event := range []string{"UserPromptExpansion", "UserPromptSubmit", "PreCompact", "PostCompact"} {
-		runner.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
+		runner.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Hooks: runner})
 	for _, prompt := range []string{"/fix 7", "/compact", "/clear", "hello"} {
@@ -264,8 +264,8 @@ func TestSystemPrompt(t *testing.T) {
 	model := &fakeModel{}
 	s := newSimulator(t, simulator.Options{Model: model, Main: testCommands()})
 	origin := json.RawMessage(`{"kind":"task-notification"}`)
-	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/clear"}, Source: "system", Origin: origin}) {
-		if r, ok := ev.(*protocol.Result); ok && string(r.Origin) != string(origin) {
+	for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/clear"}, Source: "system", Origin: origin}) {
+		if r, ok := ev.(*protocol.ResultEvent); ok && string(r.Origin) != string(origin) {
 			t.Errorf("origin %s", r.Origin)
 		}
 	}
@@ -280,7 +280,7 @@ func TestNoBackground(t *testing.T) {
 	if _, ok := s.TakeNextNotice(); ok || s.HasBackgroundWorkOrNotice() {
 		t.Error("there is background work")
 	}
-	for ev := range s.BackgroundEvents(t.Context()) {
+	for ev := range s.RunBackgroundUntilNotice(t.Context()) {
 		t.Errorf("%T", ev)
 	}
 	for ev := range s.WaitForBackgroundAndItsTurns(t.Context(), time.Hour) {
@@ -294,7 +294,7 @@ func TestCommandsOfAgents(t *testing.T) {
 	live.BeginConversation("S", "")
 	model := &fakeModel{}
 	s, err := simulator.New(simulator.Options{
-		Model: model, Tools: simulator.UncheckedTools(fakeTools{}), Clock: &fakeClock{}, State: live.ForAgent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
+		Model: model, Tools: simulator.NonInspectingExecutor(fakeTools{}), Clock: &fakeClock{}, State: live.ForAgent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
 	})
 	if err != nil {
 		t.Fatal(err)

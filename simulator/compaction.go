@@ -29,7 +29,7 @@ const minFreeTokensToSendRequest = 23_000
 // compactIfRequestMayNotFit compacts the conversation if the context is nearly full, and reports whether the request fits.
 func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenarios.Request) (requestFits bool, err error) {
 	c.refills.requestsInTurn++
-	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
+	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.EstimateUsage(req, nil).InputTokens
 	blocked := left < minFreeTokensToSendRequest
 	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.repliesSinceCompaction == 0 {
 		return true, nil
@@ -42,7 +42,7 @@ func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenario
 	} else if r.rapidCompactions++; r.rapidCompactions == 3 {
 		return false, errThrashing
 	}
-	done, err := c.runAutoCompaction(ctx, blocked, scenarios.Estimate(req, nil).InputTokens)
+	done, err := c.runAutoCompaction(ctx, blocked, scenarios.EstimateUsage(req, nil).InputTokens)
 	if done {
 		c.refills.requestsAtLastCompaction = c.refills.requestsInTurn
 	}
@@ -79,7 +79,7 @@ func (c *compaction) runAutoCompaction(ctx context.Context, evenWithFewReplies b
 	}
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
-	c.applyCompactionAndEmitBoundary(sum, shown.UUID)
+	c.compactHistoryAndEmitBoundary(sum, shown.UUID)
 	c.out.emitAsIs(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.ensurePromptUUID(), Restored: c.restoreContext(ctx)})
 	c.out.emitAsIs(shown)
 	c.out.assignIDsAndEmitAll(sum.attachments)
@@ -142,7 +142,7 @@ func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.
 	if t, ok := c.sim.main.Transcript.(conversationReader); ok {
 		sum.usedTools = t.UsedTools()
 	}
-	c.sim.totals.addReplyUsage(c.sim.resolvedModelName(), replyUsage{isSummary: true, usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
+	c.sim.totals.addReplyUsage(c.sim.resolvedModelName(), replyUsage{isSummary: true, usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.EstimateTokens(len(sum.reply))}})
 	if err := c.background.sleepWhileEmittingTaskEvents(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
@@ -169,7 +169,7 @@ func (c *compaction) restoreContext(ctx context.Context) (restored []*protocol.A
 	if c.sim.main.Mentions == nil {
 		return nil
 	}
-	for _, content := range c.sim.main.Mentions.ReadAfterCompaction(ctx) {
+	for _, content := range c.sim.main.Mentions.ForgetAndRereadAfterCompaction(ctx) {
 		restored = append(restored, &protocol.AttachmentAdded{Attachment: content.Attachment, Role: content.Role, Tool: "Read", Rendered: content.Rendered})
 		if content.Text != "" {
 			c.sim.history.pendingContext = append(c.sim.history.pendingContext, content.Text)
@@ -186,12 +186,12 @@ func (c *compaction) emitCompactionEndStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// applyCompactionAndEmitBoundary compacts the history and emits compact_boundary, which lists the messages that are kept.
+// compactHistoryAndEmitBoundary compacts the history and emits compact_boundary, which lists the messages that are kept.
 // summaryUUID is the uuid of the summary message.
-func (c *compaction) applyCompactionAndEmitBoundary(sum summaryOutcome, summaryUUID string) {
+func (c *compaction) compactHistoryAndEmitBoundary(sum summaryOutcome, summaryUUID string) {
 	past := &c.sim.history
-	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()
-	after := scenarios.Tokens(len(sum.summaryText()))
+	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.forgetAllButKeptMessages()
+	after := scenarios.EstimateTokens(len(sum.summaryText()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens}
 	if len(kept) > 0 {

@@ -42,8 +42,8 @@ type turnContinuationDecider struct {
 	terminalReason  string // set if a Stop hook answered continue: false
 }
 
-// requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
-func (a *turnContinuationDecider) requestAfterReplyWithoutCalls(ctx context.Context) (nextRequest *scenarios.Request, err error) {
+// continueTurnOrReturnNil returns the request that follows a reply without tool calls, or nil at the end of the turn.
+func (a *turnContinuationDecider) continueTurnOrReturnNil(ctx context.Context) (nextRequest *scenarios.Request, err error) {
 	text, err := a.continueIncompleteReply(ctx)
 	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (a *turnContinuationDecider) requestAfterReplyWithoutCalls(ctx context.Cont
 	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not resume a paused turn
 	if a.exchange.lastReply.hasMoreSteps && !paused || text == emptyReplyPrompt {
 		a.exchange.lastReply.isContinuation = text != emptyReplyPrompt
-		return &scenarios.Request{Results: []scenarios.Result{}}, nil
+		return &scenarios.Request{Results: []scenarios.ToolCallResult{}}, nil
 	}
 	notification := text == ""
 	if notification {
@@ -72,7 +72,7 @@ func (a *turnContinuationDecider) continueForMissingOutputOrStopHook(ctx context
 		a.out.emitInjectedText(nextPrompt, true)
 		return nextPrompt, true, nil
 	}
-	return a.runStopHooks(ctx)
+	return a.runStopHooksAndEmitFeedback(ctx)
 }
 
 // runHooksAfterStructuredOutput runs the Stop hooks at the end of a turn that has structured output. They cannot continue the
@@ -121,7 +121,7 @@ func (a *turnContinuationDecider) continueIncompleteReply(ctx context.Context) (
 	return "", nil
 }
 
-func (a *turnContinuationDecider) messageAskingToContinueReply(prompt string) *protocol.User {
+func (a *turnContinuationDecider) messageAskingToContinueReply(prompt string) *protocol.UserEvent {
 	ev := a.out.injectedMessage(prompt, true)
 	ev.Companion = true
 	return ev
@@ -172,9 +172,9 @@ func (a *turnContinuationDecider) callStopHooks(ctx context.Context) (hook.Outco
 	})
 }
 
-// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, isContinued is true, and the
+// runStopHooksAndEmitFeedback runs the Stop hooks. If a hook blocks the end of the turn or adds context, isContinued is true, and the
 // caller sends feedback to the model. The number of such continuations is limited.
-func (a *turnContinuationDecider) runStopHooks(ctx context.Context) (feedback string, isContinued bool, err error) {
+func (a *turnContinuationDecider) runStopHooksAndEmitFeedback(ctx context.Context) (feedback string, isContinued bool, err error) {
 	out, err := a.callStopHooks(ctx)
 	if err != nil {
 		return "", false, err

@@ -64,10 +64,10 @@ func (o *recordingEmitter) emitAsIs(ev protocol.Event) {
 	if o.consumerStopped {
 		return
 	}
-	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
+	if u, ok := ev.(*protocol.UserEvent); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
 		o.userEventCount++
 	}
-	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
+	if a, ok := ev.(*protocol.AssistantEvent); ok && a.ParentToolUseID == nil {
 		o.sim.history.lastAssistantUUID = a.UUID
 	}
 	o.sim.history.retained.recordEvent(ev)
@@ -98,7 +98,7 @@ func (o *recordingEmitter) emitTranscriptNotSavedWarning(err error) {
 }
 
 func (o *recordingEmitter) emitSystem(subtype string, fields ...protocol.Field) {
-	o.emitAsIs(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
+	o.emitAsIs(&protocol.SystemEvent{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
 func (o *recordingEmitter) emitInformational(content, level string) {
@@ -113,9 +113,9 @@ func (o *recordingEmitter) emitInjectedText(text string, synthetic bool) {
 	o.emitAsIs(o.injectedMessage(text, synthetic))
 }
 
-func (o *recordingEmitter) injectedMessage(text string, synthetic bool) *protocol.User {
+func (o *recordingEmitter) injectedMessage(text string, synthetic bool) *protocol.UserEvent {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
-	return &protocol.User{
+	return &protocol.UserEvent{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
 		SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.currentTimestamp(), IsSynthetic: synthetic,
 	}
@@ -124,7 +124,7 @@ func (o *recordingEmitter) injectedMessage(text string, synthetic bool) *protoco
 // assignIDs sets the session id, uuid and timestamp of an event from another package.
 func (o *recordingEmitter) assignIDs(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		if ev.UUID == "" {
 			ev.SessionID, ev.UUID = o.sim.options.State.SessionID(), o.sim.options.Clock.NewID()
 		}
@@ -132,12 +132,12 @@ func (o *recordingEmitter) assignIDs(ev protocol.Event) protocol.Event {
 		if ev.UUID == "" {
 			ev.SessionID, ev.UUID = o.sim.options.State.SessionID(), o.sim.options.Clock.NewID()
 		}
-	case *protocol.User:
+	case *protocol.UserEvent:
 		if ev.UUID == "" {
 			ev.Type, ev.UUID, ev.Timestamp = "user", o.sim.options.Clock.NewID(), o.currentTimestamp()
 		}
 		ev.SessionID = o.sim.options.State.SessionID()
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		ev.SessionID = o.sim.options.State.SessionID()
 	case *protocol.AttachmentAdded:
 		if hooked, ok := ev.Attachment.(protocol.HookAttachment); ok && hooked.Notice != nil {

@@ -38,7 +38,7 @@ func (forecast) Execute(_ context.Context, use protocol.ToolUse) (executor.Resul
 
 // A conversation needs a model, tools, a clock and the session state. A turn is an iterator over its events; the last
 // event is the result.
-func ExampleSimulator_Turn() {
+func ExampleSimulator_RunTurn() {
 	live := &simulator.SessionState{}
 	live.BeginConversation("11111111-1111-4111-8111-111111111111", "")
 	sim, err := simulator.New(simulator.Options{
@@ -51,17 +51,17 @@ func ExampleSimulator_Turn() {
 				}},
 			}},
 		}, scenarios.EngineOptions{}),
-		Tools: simulator.UncheckedTools(forecast{}), Clock: &fixedClock{}, State: live,
+		Tools: simulator.NonInspectingExecutor(forecast{}), Clock: &fixedClock{}, State: live,
 	})
 	if err != nil {
 		panic(err)
 	}
-	for ev, err := range sim.Turn(context.Background(), protocol.UserMessage{Content: protocol.Content{Text: "How is the weather?"}}) {
+	for ev, err := range sim.RunTurn(context.Background(), protocol.UserMessage{Content: protocol.Content{Text: "How is the weather?"}}) {
 		if err != nil {
 			panic(err)
 		}
 		switch ev := ev.(type) {
-		case *protocol.Assistant:
+		case *protocol.AssistantEvent:
 			for _, b := range ev.Message.Content {
 				if use, ok := b.(protocol.ToolUse); ok {
 					fmt.Println("calls", use.Name)
@@ -69,7 +69,7 @@ func ExampleSimulator_Turn() {
 			}
 		case *protocol.ToolExecuted:
 			fmt.Println("reads", ev.Result.Content.Plain())
-		case *protocol.Result:
+		case *protocol.ResultEvent:
 			fmt.Println(ev.Subtype, *ev.Result)
 		}
 	}

@@ -217,22 +217,22 @@ func (x *modelClient) streamReply(ctx context.Context, req scenarios.Request, re
 			blocks[i] = call
 		}
 	}
-	usage := scenarios.Estimate(req, blocks) // computed from the inputs as written, before defaults are filled in
+	usage := scenarios.EstimateUsage(req, blocks) // computed from the inputs as written, before defaults are filled in
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
-	index := executor.NewIndex(tools)
+	index := executor.NewToolNameIndex(tools)
 	for i, b := range blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
 			blocks[i] = x.withCanonicalNameIDAndInput(b, index)
 		case protocol.ThinkingBlock:
-			blocks[i] = scenarios.WithSignature(b)
+			blocks[i] = scenarios.WithDefaultSignature(b)
 		}
 	}
-	m := x.setNewCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil, false}, reply.Stream)
+	m := x.setNewCurrentMessage(replyUsage{usage, scenarios.EstimateThinkingTokens(blocks), reply.Usage != nil, false}, reply.Stream)
 	m.index, m.isUnstreamed = index, x.nextReplyIsUnstreamed
-	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
+	m.stopReason = cmp.Or(reply.StopReason, scenarios.DefaultStopReason(blocks))
 	m.summary.ContinuesPrevious, m.summary.HasMore = x.lastReply.isContinuation, reply.HasMore
 	x.lastReply.setIDsAndLastText(m.messageHead, blocks)
 	if err := m.emitBlocks(ctx, blocks); err != nil {
@@ -273,7 +273,7 @@ func (x *modelClient) setNewCurrentMessage(usage replyUsage, stream *scenarios.S
 	return x.currentMessage
 }
 
-func (x *modelClient) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
+func (x *modelClient) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.ToolNameIndex) protocol.ToolUse {
 	use.Type = "tool_use"
 	use.Name = index.Canonical(use.Name)
 	if use.ID == "" {
@@ -347,7 +347,7 @@ func (x *modelClient) simulateFailureAndRetries(ctx context.Context, rule string
 }
 
 func (x *modelClient) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
-	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.prompt.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
+	return replyUsage{usage: scenarios.EstimateUsage(scenarios.Request{Prompt: x.prompts.prompt.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
 }
 
 func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
@@ -382,7 +382,7 @@ func (x *modelClient) retryRequest(ctx context.Context, f *scenarios.Failure, ap
 	}
 	for attempt := 1; attempt <= tries; attempt++ {
 		wait := x.unscaledRetryDelay(attempt, api.RetryAfter)
-		ev := &protocol.APIRetry{
+		ev := &protocol.APIRetryEvent{
 			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
 			RetryDelayMS: milliseconds(wait), Error: api.RetryClass, SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
 		}
@@ -431,7 +431,7 @@ func (x *modelClient) emitFailureAndEndTurn(ctx context.Context, api apiFailure)
 		api.DisplayText = strings.Replace(api.DisplayText, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
 	}
 	stop, sequence := cmp.Or(api.StopReason, "stop_sequence"), ""
-	ev := &protocol.Assistant{
+	ev := &protocol.AssistantEvent{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.DisplayText, stop),
 		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.currentTimestamp(),
 		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ReportedAPIErrorType(), APIError: api.APIError, ErrorCode: api.Code,

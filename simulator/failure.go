@@ -216,7 +216,7 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	api := apiFailure{ErrorClass: "unknown", APIMessage: raw, SilentRetries: 1}
 	var quoted string
 	text := strings.TrimSpace(raw)
-	fault := plainjson.SyntaxError([]byte(text))
+	fault := plainjson.JavaScriptSyntaxErrorOf([]byte(text))
 	kind, size, cause := "body is JSON but not a Message", len(raw), "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."
 	switch {
 	case text == "null":

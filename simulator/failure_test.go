@@ -105,20 +105,20 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &tt.failure}}}, Limits: simulator.Limits{Retries: 2}})
 			var got shown
-			for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
+			for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				switch ev := ev.(type) {
-				case *protocol.APIRetry:
+				case *protocol.APIRetryEvent:
 					got.Retries = append(got.Retries, eventText(ev))
-				case *protocol.Assistant:
+				case *protocol.AssistantEvent:
 					if ev.Message.Model != "<synthetic>" || !ev.IsAPIErrorMessage || *ev.Message.StopReason != "stop_sequence" {
 						t.Errorf("assistant event: %+v", ev)
 					}
 					got.Error, got.Kind, got.Connection, got.Status = ev.Error, ev.APIErrorType, ev.APIError, ev.APIErrorStatus
 					got.Text = ev.Message.Content[0].(protocol.TextBlock).Text
-				case *protocol.Result:
+				case *protocol.ResultEvent:
 					got.Terminal = ev.TerminalReason
 					if ev.Subtype != "success" || !ev.IsError || ev.NumTurns != 1 || *ev.StopReason != "stop_sequence" || *ev.Result != got.Text || ev.Errors != nil {
 						t.Errorf("result: %+v", ev)
@@ -179,8 +179,8 @@ func TestRetryDelays(t *testing.T) {
 		delays := func(f scenarios.Failure, scale float64) (shown []int, waited time.Duration) {
 			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &f}}}, Limits: simulator.Limits{Retries: 4, RetryScale: scale}})
 			began := time.Now()
-			for ev := range s.Turn(t.Context(), protocol.UserMessage{}) {
-				if r, ok := ev.(*protocol.APIRetry); ok {
+			for ev := range s.RunTurn(t.Context(), protocol.UserMessage{}) {
+				if r, ok := ev.(*protocol.APIRetryEvent); ok {
 					shown = append(shown, r.RetryDelayMS)
 				}
 			}

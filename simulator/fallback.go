@@ -47,7 +47,7 @@ func (x *modelClient) compactIfRequestWasTooLong(ctx context.Context, api apiFai
 	}
 	prompt := 0
 	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
-		prompt = scenarios.Tokens(len(x.prompts.prompt.Content.Plain()))
+		prompt = scenarios.EstimateTokens(len(x.prompts.prompt.Content.Plain()))
 	}
 	if done, err = (&compaction{x.turnContext}).runAutoCompaction(ctx, !tooLarge, prompt); err == nil && done {
 		x.emitRequestStatusAndReplayPrompt()

@@ -69,7 +69,7 @@ func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.Too
 	if !ok {
 		return nil
 	}
-	for _, in := range tools.NewContext(p.sim.options.Agent, calls) {
+	for _, in := range tools.TakeNewContextFiles(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
 			if _, err := p.runHooksEmittingFramesAndAttachments(ctx, *in.Hook); err != nil {
 				return err
@@ -218,8 +218,8 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 	return frames
 }
 
-// RunInitialHooks runs the Setup and SessionOrigin hooks of a session without turns. Nothing shows their outcome.
-func RunInitialHooks(ctx context.Context, s *Simulator) {
+// RunSetupAndSessionStartHooks runs the Setup and SessionOrigin hooks of a session without turns. Nothing shows their outcome.
+func RunSetupAndSessionStartHooks(ctx context.Context, s *Simulator) {
 	p := &turnHooks{sim: s, out: &recordingEmitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
 		for _, in := range []protocol.HookInput{protocol.SetupHookInput{Trigger: s.main.Start.Setup}, p.sessionStartHookInput(p.sessionStartSource())} {
@@ -342,7 +342,7 @@ func (p *turnHooks) withTemporarySessionID(hookFrames []protocol.Event) []protoc
 		return hookFrames
 	}
 	for _, ev := range hookFrames {
-		if frame, ok := p.out.assignIDs(ev).(*protocol.System); ok {
+		if frame, ok := p.out.assignIDs(ev).(*protocol.SystemEvent); ok {
 			frame.SessionID = p.temporarySessionID
 		}
 	}
@@ -486,7 +486,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 		p.prompts.unsentAbsorbedTexts = append(p.prompts.unsentAbsorbedTexts, promptTextOrPlaceholder(in.Content))
 	}
 	for _, in := range taken {
-		p.prompts.markAbsorbedPromptStarted(in)
+		p.prompts.emitAbsorbedPromptStarted(in)
 	}
 	return nil
 }

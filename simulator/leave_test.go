@@ -25,7 +25,7 @@ func TestConsumerLeavesAnywhere(t *testing.T) {
 					Main: &simulator.MainOptions{Transcript: transcriptFunc(func(protocol.Event) { kept++ })},
 				})
 				left = false
-				for _, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+				for _, err := range s.RunTurn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 					if err != nil {
 						t.Fatal(err)
 					}

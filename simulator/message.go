@@ -22,7 +22,7 @@ import (
 type streamedMessage struct {
 	*turnContext
 	messageHead
-	index       *executor.Index
+	index       *executor.ToolNameIndex
 	pace        scenarios.Pace
 	nextChunkAt time.Time // time at which the latest chunk was due; zero before the first
 	calls       []preparedCall
@@ -251,17 +251,17 @@ func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.
 		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
 			return err
 		}
-		added := scenarios.Tokens(len(utf16.Encode([]rune(chunk)))) // the real CLI counts characters here, not bytes
+		added := scenarios.EstimateTokens(len(utf16.Encode([]rune(chunk)))) // the real CLI counts characters here, not bytes
 		tokens += added
 		m.emitThinkingTokenEstimate(tokens, added)
 		m.emitContentBlockDelta(i, "thinking", chunk, display)
 	}
-	if hidden := scenarios.Tokens(len(b.Signature) * 3 / 4); hidden > tokens { // the real CLI estimates from the bytes in base64
+	if hidden := scenarios.EstimateTokens(len(b.Signature) * 3 / 4); hidden > tokens { // the real CLI estimates from the bytes in base64
 		m.emitThinkingTokenEstimate(hidden, hidden-tokens)
 	}
 	m.emitContentBlockDelta(i, "signature", b.Signature, "")
 	took := new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
-	m.emitAssistant(b, func(ev *protocol.Assistant) { ev.ThinkingDurationMS, ev.ThinkingDisplay = took, display })
+	m.emitAssistant(b, func(ev *protocol.AssistantEvent) { ev.ThinkingDurationMS, ev.ThinkingDisplay = took, display })
 	return nil
 }
 
@@ -280,9 +280,9 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	}
 	m.summary.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
 	var id string
-	m.emitAssistant(b, func(ev *protocol.Assistant) {
+	m.emitAssistant(b, func(ev *protocol.AssistantEvent) {
 		id = ev.UUID
-		if meta, ok := m.index.Meta(b); ok {
+		if meta, ok := m.index.DisplayNames(b); ok {
 			ev.ToolUseMeta = []protocol.ToolUseDisplayNames{meta}
 		}
 	})
@@ -314,17 +314,17 @@ func (m *streamedMessage) streamToolUseAndStartCall(ctx context.Context, i int, 
 	return m.startOrRefuseLastCallIfDue(ctx, StreamPointBeforeBlockStop)
 }
 
-func (m *streamedMessage) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
+func (m *streamedMessage) emitAssistant(b protocol.Block, modify func(*protocol.AssistantEvent)) {
 	m.runAllFuncsQueuedForStreamEvents()
 	ev := m.assistantEvent(b, modify)
 	m.assistantEventCount++
 	m.out.emitAsIs(ev)
 }
 
-func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
+func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol.AssistantEvent)) *protocol.AssistantEvent {
 	final := m.summary
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinkingTokens)
-	ev := &protocol.Assistant{
+	ev := &protocol.AssistantEvent{
 		Type:      "assistant",
 		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: usageAtMessageStart(m.usage)},
 		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.currentTimestamp(), RequestID: m.requestID,
@@ -348,7 +348,7 @@ func (m *streamedMessage) emitAbortedTextAndCountUsage() {
 	}
 	if m.openBlockText.Len() > 0 {
 		m.stopReason = ""
-		m.emitAssistant(protocol.Text(m.openBlockText.String()), func(ev *protocol.Assistant) { ev.Aborted, ev.Final.Usage = true, ev.Message.Usage })
+		m.emitAssistant(protocol.Text(m.openBlockText.String()), func(ev *protocol.AssistantEvent) { ev.Aborted, ev.Final.Usage = true, ev.Message.Usage })
 	}
 }
 

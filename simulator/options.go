@@ -22,8 +22,8 @@ type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
 
-// Clock provides time and ids (UUID v4), and waits. Sleep ends with ctx and returns its error. Concurrent use is safe.
-type Clock interface {
+// ClockWithIDs provides time and ids (UUID v4), and waits. Sleep ends with ctx and returns its error. Concurrent use is safe.
+type ClockWithIDs interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
 	NewID() string
@@ -39,11 +39,11 @@ type DirectoryAndMode interface {
 // Options configures a conversation. Model, Tools, Clock and State are required; other fields have a usable zero value.
 type Options struct {
 	Model Model
-	Tools Tools
+	Tools InspectingExecutor
 	// Hooks runs the hooks of the turn; nil means no hooks. A layer of Tools runs the hooks around tool calls.
 	// [Simulator.RunEndHooksAndCloseHookRunner] closes the runner.
 	Hooks        *hook.Runner
-	Clock        Clock
+	Clock        ClockWithIDs
 	Rand         *rand.Rand       // source of jitter; nil means no jitter
 	State        *SessionState    // contains the values that change while the conversation runs; its session id must be set
 	Location     DirectoryAndMode // nil means the default mode in the session's first directory
@@ -96,8 +96,8 @@ type DisplayOptions struct {
 
 // InitAndContextProvider provides the init event and the context of the first prompt.
 type InitAndContextProvider interface {
-	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
-	Init(ctx context.Context) protocol.Init
+	// InitEventWithModelWarning returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
+	InitEventWithModelWarning(ctx context.Context) protocol.InitEvent
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
 	// precede the output of SessionOrigin hooks, and the texts in after follow it.
 	FirstPromptContext(prompt string) (before, after []string)
@@ -111,9 +111,9 @@ type MainOptions struct {
 	// Tasks is the set of background tasks; nil means an empty set. The caller closes it.
 	Tasks    *task.Set
 	Prompts  PromptQueue
-	Commands Commands
+	Commands SlashCommands
 	Mentions MentionReader
-	Schema   Schema
+	Schema   StructuredOutputSchema
 	Costs    map[string]protocol.ModelUsage // costs of earlier runs of the session, by model
 	Deferred *DeferredCall                  // call to answer with [Simulator.DeferredPrompt]; nil if none
 }
@@ -154,27 +154,27 @@ type PromptQueue interface {
 	IsClosedForNewPrompts() bool
 }
 
-// Schema validates structured output (--json-schema).
-type Schema interface {
+// StructuredOutputSchema validates structured output (--json-schema).
+type StructuredOutputSchema interface {
 	// Validate returns nil for a valid value, otherwise an error with each path and requirement: "/n: must be number".
 	Validate(value json.RawMessage) error
 }
 
-// Commands are the slash commands of a session, except those that the conversation handles ([IsConversationCommand]).
-type Commands interface {
+// SlashCommands are the slash commands of a session, except those that the conversation handles ([IsConversationCommand]).
+type SlashCommands interface {
 	// Find returns the command with a name. If the conversation also handles a command with this name, the command that
 	// Find returns takes precedence.
-	Find(name string) (sessionCommand Command, found bool)
-	// IsPath reports whether text that begins with a slash, and calls no command, is a path.
-	IsPath(text string) bool
-	// Loaded returns the parts of the context that the session has loaded, for /context.
-	Loaded() slash.LoadedContextTokens
+	Find(name string) (sessionCommand SlashCommand, found bool)
+	// LooksLikePath reports whether text that begins with a slash, and calls no command, is a path.
+	LooksLikePath(text string) bool
+	// LoadedContext returns the parts of the context that the session has loaded, for /context.
+	LoadedContext() slash.LoadedContextTokens
 	// SetGrantedRules sets additional permission rules. They replace those of the previous call.
 	SetGrantedRules(rules []string)
 }
 
-// Command is the code that runs a slash command.
-type Command interface {
+// SlashCommand is the code that runs a slash command.
+type SlashCommand interface {
 	// Run handles the command and returns its Outcome, or it returns an Expansion: the text that replaces the command
 	// in the request to the model. Both are nil if the command does not apply.
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
@@ -188,15 +188,15 @@ func IsConversationCommand(name string) bool {
 
 type emptyCommandSet struct{}
 
-func (emptyCommandSet) Find(string) (Command, bool)       { return nil, false }
-func (emptyCommandSet) IsPath(string) bool                { return false }
-func (emptyCommandSet) Loaded() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
-func (emptyCommandSet) SetGrantedRules([]string)          {}
+func (emptyCommandSet) Find(string) (SlashCommand, bool)         { return nil, false }
+func (emptyCommandSet) LooksLikePath(string) bool                { return false }
+func (emptyCommandSet) LoadedContext() slash.LoadedContextTokens { return slash.LoadedContextTokens{} }
+func (emptyCommandSet) SetGrantedRules([]string)                 {}
 
 // commandsUnavailableToSubagents is the command set of a sub-agent, which may not run the session's commands.
 type commandsUnavailableToSubagents struct{ emptyCommandSet }
 
-func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand Command, isConversationCommand bool) {
+func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand SlashCommand, isConversationCommand bool) {
 	return SlashCommandAnsweringUnavailable{}, IsConversationCommand(name)
 }
 
@@ -205,7 +205,7 @@ type SlashCommandAnsweringUnavailable struct{}
 
 // Run returns a message that the command is not available.
 func (SlashCommandAnsweringUnavailable) Run(_ context.Context, c slash.Call) (unavailableOutcome *slash.Outcome, noExpansion *slash.Expansion) {
-	return new(slash.Unavailable(c.Name)), nil
+	return new(slash.UnavailableOutcome(c.Name)), nil
 }
 
 // DeferredCall is a tool call that a PreToolUse hook deferred in an earlier run, so that the host could ask someone.
@@ -232,17 +232,17 @@ type MentionContent struct {
 type MentionReader interface {
 	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
-	// ReadAfterCompaction returns what the model is told again after a compaction: files that it has seen, running tasks and loaded skills.
-	ReadAfterCompaction(ctx context.Context) []MentionContent
+	// ForgetAndRereadAfterCompaction returns what the model is told again after a compaction: files that it has seen, running tasks and loaded skills.
+	ForgetAndRereadAfterCompaction(ctx context.Context) []MentionContent
 }
 
-// Tools runs tool calls and inspects them before they run. It is safe for concurrent use.
-type Tools interface {
+// InspectingExecutor runs tool calls and inspects them before they run. It is safe for concurrent use.
+type InspectingExecutor interface {
 	executor.Executor
 	// Prepare inspects a call as the model wrote it.
 	Prepare(call protocol.ToolUse) ToolCallChangesBeforeShown
 	// Precheck inspects a call immediately before its hooks and its permission check.
-	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
+	Precheck(ctx context.Context, call protocol.ToolUse) PrecheckResult
 	// FirstVisibleEffectOfCall returns the first visible effect of a call, and when it appears.
 	FirstVisibleEffectOfCall(ctx context.Context, call protocol.ToolUse) CallStartOrRefusal
 }
@@ -268,11 +268,11 @@ const (
 )
 
 // A ContextSource lists files that the model receives in addition to the results of its calls: instruction files
-// (CLAUDE.md, rules) that now apply, and files that changed after the session had written them. [Tools] may implement it.
+// (CLAUDE.md, rules) that now apply, and files that changed after the session had written them. [InspectingExecutor] may implement it.
 type ContextSource interface {
-	// NewContext returns the files to add to the context after these calls have succeeded. The calls belong to the
+	// TakeNewContextFiles returns the files to add to the context after these calls have succeeded. The calls belong to the
 	// conversation of the agent, or of the session if agent is nil. When an agent starts, calls is empty.
-	NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
+	TakeNewContextFiles(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
 }
 
 // ContextFile is one file that is added to the model's context.
@@ -291,14 +291,14 @@ type ToolCallChangesBeforeShown struct {
 	RunsAlone    bool            // the call must not run in parallel even if its tool is read-only
 }
 
-// Precheck is the result of [Tools.Precheck].
-type Precheck struct {
+// PrecheckResult is the result of [InspectingExecutor.Precheck].
+type PrecheckResult struct {
 	ObservedInput json.RawMessage  // input that hooks and hosts see; nil means the input of the call
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run
 }
 
-// UncheckedTools converts an executor to Tools that do not inspect calls.
-func UncheckedTools(toolExecutor executor.Executor) Tools {
+// NonInspectingExecutor converts an executor to Tools that do not inspect calls.
+func NonInspectingExecutor(toolExecutor executor.Executor) InspectingExecutor {
 	return executorAsUncheckedTools{toolExecutor}
 }
 
@@ -308,8 +308,8 @@ func (executorAsUncheckedTools) Prepare(protocol.ToolUse) (noChanges ToolCallCha
 	return ToolCallChangesBeforeShown{}
 }
 
-func (executorAsUncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck {
-	return Precheck{}
+func (executorAsUncheckedTools) Precheck(context.Context, protocol.ToolUse) PrecheckResult {
+	return PrecheckResult{}
 }
 
 func (executorAsUncheckedTools) FirstVisibleEffectOfCall(context.Context, protocol.ToolUse) (effectAfterMessage CallStartOrRefusal) {

@@ -98,11 +98,11 @@ func (p *turnPrompts) noteUnknownCommandForModel(ctx context.Context, name strin
 	if len(p.prompt.Content.Blocks) == 1 {
 		p.recordedContent = protocol.Content{Text: typed}
 	}
-	if p.beginsWithPath = p.sim.commands.IsPath("/"+name) || strings.HasSuffix(name, slash.MCPPromptSuffix); p.beginsWithPath {
+	if p.beginsWithPath = p.sim.commands.LooksLikePath("/"+name) || strings.HasSuffix(name, slash.MCPPromptSuffix); p.beginsWithPath {
 		return
 	}
-	init, names := p.sim.main.Context.Init(ctx), []string{}
-	for _, skill := range p.sim.commands.Loaded().Skills {
+	init, names := p.sim.main.Context.InitEventWithModelWarning(ctx), []string{}
+	for _, skill := range p.sim.commands.LoadedContext().Skills {
 		if slices.Contains(init.SlashCommands, skill.Name) && len(names) < maxCommandsListedForUnknownCommand {
 			names = append(names, cmp.Or(skill.DisplayName, skill.Name))
 		}
@@ -149,9 +149,9 @@ func (p *turnPrompts) emitInit(ctx context.Context) {
 	if p.out.consumerStopped {
 		return
 	}
-	var init protocol.Init
+	var init protocol.InitEvent
 	if p.sim.main.Context != nil {
-		init = p.sim.main.Context.Init(ctx)
+		init = p.sim.main.Context.InitEventWithModelWarning(ctx)
 	}
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = p.sim.options.State.SessionID(), p.sim.options.Clock.NewID()
@@ -218,7 +218,7 @@ func (p *turnPrompts) emitReplayIfEnabled(prompt protocol.UserMessage, promptUUI
 	if prompt.Content.Blocks == nil && prompt.Content.Text == "" {
 		prompt.Content.Text = emptyPromptText
 	}
-	p.out.emitAsIs(&protocol.User{
+	p.out.emitAsIs(&protocol.UserEvent{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: prompt.Content}, Origin: prompt.Origin,
 		SessionID: p.sim.options.State.SessionID(), UUID: promptUUID, Timestamp: p.out.currentTimestamp(), IsReplay: new(true),
 	})
@@ -232,7 +232,7 @@ func (p *turnPrompts) takeFirstUnsentAbsorbedText() (text string, ok bool) {
 	return text, true
 }
 
-func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
+func (p *turnPrompts) emitAbsorbedPromptStarted(prompt protocol.UserMessage) {
 	if prompt.UUID == "" {
 		return
 	}
@@ -243,11 +243,11 @@ func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
 
 // CountsPromptsAsCompleted reports whether hosts get the message that the prompts of a turn were
 // completed. Otherwise the turn ended early, and hosts get the message that the prompts were cancelled.
-func CountsPromptsAsCompleted(turnResult *protocol.Result) bool {
+func CountsPromptsAsCompleted(turnResult *protocol.ResultEvent) bool {
 	return (!turnResult.IsError || turnResult.TerminalReason == "max_turns") && !strings.HasPrefix(turnResult.TerminalReason, "aborted")
 }
 
-func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
+func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.ResultEvent) {
 	state := "completed"
 	if !CountsPromptsAsCompleted(turnResult) {
 		state = "cancelled"
@@ -265,10 +265,10 @@ func (p *turnPrompts) earlierMergedPromptUUIDs() []string {
 }
 
 func (p *turnPrompts) emitPromptLifecycle(id, state string) {
-	p.out.emitAsIs(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
+	p.out.emitAsIs(p.out.assignIDs(protocol.CommandLifecycleEvent(id, state)))
 }
 
-func (p *turnPrompts) setPromptUUIDsOfFirstAssistantEvent(ev *protocol.Assistant) {
+func (p *turnPrompts) setPromptUUIDsOfFirstAssistantEvent(ev *protocol.AssistantEvent) {
 	if !p.assistantEventHasPromptUUIDs && len(p.prompt.UUIDs) > 0 {
 		p.assistantEventHasPromptUUIDs = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptUUIDsFromHost()
@@ -352,7 +352,7 @@ func parseFileMention(textAfterAt string) Mention {
 // because the Messages API answers a request with one message. Prompts without an answer in the scenario are dropped.
 // lastRequest is set to the last request that was answered.
 func (p *turnPrompts) appendAnswersToAbsorbedPrompts(lastRequest *scenarios.Request, reply *scenarios.Reply, ask func(scenarios.Request) (scenarios.Reply, error)) error {
-	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.StopReason(reply.Blocks) != "tool_use" {
+	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.DefaultStopReason(reply.Blocks) != "tool_use" {
 		prompt, ok := p.takeFirstUnsentAbsorbedText()
 		if !ok {
 			return nil

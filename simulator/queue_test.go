@@ -37,22 +37,22 @@ func TestAbsorb(t *testing.T) {
 		},
 	})
 	var got, messages []string
-	var result *protocol.Result
-	for ev, err := range s.Turn(t.Context(), queuedPrompt("one", "u-1")) {
+	var result *protocol.ResultEvent
+	for ev, err := range s.RunTurn(t.Context(), queuedPrompt("one", "u-1")) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch ev := ev.(type) {
-		case *protocol.Init:
+		case *protocol.InitEvent:
 			got = append(got, fmt.Sprint("init ", ev.UserMessageUUIDs))
-		case *protocol.Assistant:
+		case *protocol.AssistantEvent:
 			got = append(got, fmt.Sprint("assistant ", ev.UserMessageUUID, ev.UserMessageUUIDs))
 			messages = append(messages, ev.Message.ID)
-		case *protocol.User:
+		case *protocol.UserEvent:
 			got = append(got, "user "+ev.Message.Content.Plain())
 		case *protocol.Frame:
 			got = append(got, fmt.Sprint(ev.Type, " ", ev.Fields[0].Value, " ", ev.Fields[1].Value))
-		case *protocol.Result:
+		case *protocol.ResultEvent:
 			result = ev
 		}
 	}

@@ -89,8 +89,8 @@ type loadedSkill struct {
 	isCompacted bool // loaded before a compaction
 }
 
-// MarkSkillsAsCompacted is called after a compaction. It returns the texts of the loaded skills by name.
-func (l *SessionState) MarkSkillsAsCompacted() map[string]string {
+// MarkSkillsCompactedReturnTexts is called after a compaction. It returns the texts of the loaded skills by name.
+func (l *SessionState) MarkSkillsCompactedReturnTexts() map[string]string {
 	texts := map[string]string{}
 	l.updateSnapshot(func(*SessionStateSnapshot) {
 		for name, skill := range l.skills {
@@ -100,16 +100,16 @@ func (l *SessionState) MarkSkillsAsCompacted() map[string]string {
 	return texts
 }
 
-// Model returns the model of the next request, as given at the start or set later, or else the default model.
-func (l *SessionState) Model() string {
+// NextRequestModel returns the model of the next request, as given at the start or set later, or else the default model.
+func (l *SessionState) NextRequestModel() string {
 	if name := l.SessionStateSnapshot().Model; name != "" {
 		return name
 	}
 	return claudecode.DefaultModel
 }
 
-// SetModel sets the model of the following requests; empty means the default model.
-func (l *SessionState) SetModel(name string) {
+// SetModelAndClearTurnModel sets the model of the following requests; empty means the default model.
+func (l *SessionState) SetModelAndClearTurnModel(name string) {
 	l.updateSnapshot(func(n *SessionStateSnapshot) { n.Model, l.turnModel = name, "" })
 }
 

@@ -13,7 +13,7 @@ func TestLiveOfAgent(t *testing.T) {
 	live := &simulator.SessionState{}
 	agent := live.ForAgent("haiku")
 	live.BeginConversation("S", "/t/S.jsonl")
-	live.SetModel("opus")
+	live.SetModelAndClearTurnModel("opus")
 	live.SetReportedEffort("low")
 	live.SetOutputStyle("terse")
 	live.SetTitle("T")
@@ -24,11 +24,11 @@ func TestLiveOfAgent(t *testing.T) {
 	if got := live.ForAgent("claude-opus-5-5").SessionStateSnapshot().Effort; got != "low" {
 		t.Errorf("an agent with the model of the session has effort %s", got)
 	}
-	agent.SetModel("sonnet")
-	if live.Model() != "opus" || agent.Model() != "sonnet" {
-		t.Errorf("models %s and %s", live.Model(), agent.Model())
+	agent.SetModelAndClearTurnModel("sonnet")
+	if live.NextRequestModel() != "opus" || agent.NextRequestModel() != "sonnet" {
+		t.Errorf("models %s and %s", live.NextRequestModel(), agent.NextRequestModel())
 	}
-	if live.SetModel(""); live.Model() == "" {
+	if live.SetModelAndClearTurnModel(""); live.NextRequestModel() == "" {
 		t.Error("no default model")
 	}
 }

@@ -1,6 +1,6 @@
 // Package simulator runs conversations: it turns one user message into an ordered stream of events.
 //
-// [Simulator.Turn] asks the scripted model, runs the model's tool calls through the executor chain, and yields every event once,
+// [Simulator.RunTurn] asks the scripted model, runs the model's tool calls through the executor chain, and yields every event once,
 // in the real CLI's order. The last event is the only result. Text, JSON, stream-json and SDK hosts read this stream. Transcripts
 // and the journal record each event before it is yielded. The package does not depend on output formats, the control protocol,
 // the command line or the operating system: the clock, ids, randomness and waiting are injected.
@@ -22,9 +22,9 @@ import (
 
 // Simulator runs the turns of one conversation, one at a time.
 type Simulator struct {
-	options  Options     // not changed after New
-	main     MainOptions // options.Main; zero for a sub-agent
-	commands Commands    // main.Commands; never nil
+	options  Options       // not changed after New
+	main     MainOptions   // options.Main; zero for a sub-agent
+	commands SlashCommands // main.Commands; never nil
 
 	totals  sessionTotals
 	history conversationState
@@ -67,11 +67,11 @@ func (t *messagesKeptByCompaction) recordEvent(ev protocol.Event) {
 		if !ev.LocalCommand && !ev.Blocked && !ev.WrittenByCLI {
 			t.prompts = append(t.prompts, ev.UUID)
 		}
-	case *protocol.User:
+	case *protocol.UserEvent:
 		if ev.ParentToolUseID == nil && ev.Tool != "" {
 			t.lastRound = append(t.lastRound, ev.UUID)
 		}
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		if ev.ParentToolUseID != nil || ev.Message.Model == protocol.SyntheticModel {
 			return
 		}
@@ -89,9 +89,9 @@ func (t *messagesKeptByCompaction) lastRetainedMessageUUID() string {
 	return ""
 }
 
-// applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
+// forgetAllButKeptMessages returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
 // at least two replies, the last reply with the results of its calls. It forgets all other replies.
-func (t *messagesKeptByCompaction) applyCompaction() (keptUUIDs []string) {
+func (t *messagesKeptByCompaction) forgetAllButKeptMessages() (keptUUIDs []string) {
 	if t.repliesSinceCompaction < 2 {
 		t.repliesSinceCompaction, t.lastRound = 0, nil
 	} else {
@@ -110,7 +110,7 @@ func New(o Options) (*Simulator, error) {
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
-	s.commands = cmp.Or[Commands](s.commands, emptyCommandSet{})
+	s.commands = cmp.Or[SlashCommands](s.commands, emptyCommandSet{})
 	if s.main.Tasks == nil {
 		s.main.Tasks = task.New(task.Options{Ordered: true})
 	}
@@ -125,12 +125,12 @@ func New(o Options) (*Simulator, error) {
 }
 
 func (s *Simulator) resolvedModelName() string {
-	return claudecode.ResolveModel(s.options.State.Model())
+	return claudecode.ResolveModel(s.options.State.NextRequestModel())
 }
 
 func (s *Simulator) modelForRequestInMode() string {
 	if s.options.Agent == nil && s.options.Location.Mode() == protocol.ModePlan {
-		return claudecode.ResolveModelInPlanMode(s.options.State.Model())
+		return claudecode.ResolveModelInPlanMode(s.options.State.NextRequestModel())
 	}
 	return s.resolvedModelName()
 }
@@ -158,7 +158,7 @@ type CrashError struct {
 
 func (c *CrashError) Error() string { return "the process crashes here" }
 
-func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios.Vars {
+func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios.ExpressionVars {
 	names := make([]string, len(sessionTools))
 	schemas := make(map[string]json.RawMessage, len(sessionTools))
 	for i, t := range sessionTools {
@@ -167,7 +167,7 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 			schemas[t.Name] = t.InputSchema
 		}
 	}
-	return scenarios.Vars{
+	return scenarios.ExpressionVars{
 		Model: s.modelForRequestInMode(), PermissionMode: string(s.options.Location.Mode()), SystemPrompt: s.options.System,
 		Tools: names, Schemas: schemas,
 		Session: scenarios.SessionVars{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
@@ -175,11 +175,11 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 }
 
 // ContextUsage returns how much of the model's context window the session uses. It may be called while a turn runs.
-func (s *Simulator) ContextUsage() slash.Context {
+func (s *Simulator) ContextUsage() slash.ContextUsage {
 	name := s.resolvedModelName()
 	isRequested := s.options.Limits.ContextWindow > 0
 	window := slash.ContextWindowSize{Tokens: s.contextWindow(), IsRequested: isRequested, NoAutoCompact: s.options.Limits.DisableAutoCompact, HasNoBuffer: claudecode.FactsOfModel(name).Context.NoBuffer && !isRequested}
-	return slash.NewContext(name, window, s.totals.lastReply.Load(), s.commands.Loaded())
+	return slash.NewContextUsage(name, window, s.totals.lastReply.Load(), s.commands.LoadedContext())
 }
 
 // SpentUSDInProcess returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.

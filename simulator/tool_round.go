@@ -44,13 +44,13 @@ func (r *executedCall) rankAmongSimultaneousResults() int {
 
 // runCallsAndEmitResults runs the calls of one message as the real CLI does: adjacent read-only calls in parallel, all others one
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
-func (d *toolCallRunner) runCallsAndEmitResults(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
+func (d *toolCallRunner) runCallsAndEmitResults(ctx context.Context, calls []preparedCall) ([]scenarios.ToolCallResult, error) {
 	d.isRunning = true
 	d.letStartedCallsContinueAfterMessage()
 	defer d.cancelAndAwaitStartedCalls()
 	d.sim.history.toolRounds++
 	round := d.sim.history.toolRounds
-	results := make([]scenarios.Result, len(calls))
+	results := make([]scenarios.ToolCallResult, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
 		calls[i].toolUse.Siblings, calls[i].toolUse.Round = len(calls)-1, round
@@ -212,7 +212,7 @@ func (d *toolCallRunner) executeAndTimeCall(ctx context.Context, i int, c prepar
 
 func (d *toolCallRunner) executeOrRefuse(ctx context.Context, c preparedCall) (executor.Result, error) {
 	if c.writtenName != "" && c.tool.Name == "" {
-		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
+		return executor.ResultOf(executor.ToolNotOfferedResult(c.writtenName)), nil
 	}
 	isStructured := c.toolUse.Name == structuredOutputTool && d.sim.main.Schema != nil
 	if c.refusal != nil && !isStructured {
@@ -273,8 +273,10 @@ func (d *toolCallRunner) emitDenialIfPending(res *executor.Result) {
 	if no == nil || res.Stop != nil && res.Stop.Deferred != nil {
 		return
 	}
-	isHookMessage := func(ev protocol.Event) bool { e, is := ev.(*protocol.System); return is && e.Text("level") == "notice" }
-	notices := slices.IndexFunc(res.EventsBefore, isHookMessage) // they follow permission_denied
+	notices := slices.IndexFunc(res.EventsBefore, func(ev protocol.Event) bool { // messages of hooks, which follow permission_denied
+		e, is := ev.(*protocol.SystemEvent)
+		return is && e.Text("level") == "notice"
+	})
 	if notices < 0 {
 		notices = len(res.EventsBefore)
 	}
@@ -301,7 +303,7 @@ func (d *toolCallRunner) emitResultAndCountIfDenied(c preparedCall, r executedCa
 	})
 	d.out.emitAsIs(d.buildResultEventAndRecordFeedback(c, res))
 	for _, ev := range res.EventsAfter {
-		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
+		if text, is := ev.(*protocol.UserEvent); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
 			d.prompts.addedContext = append(d.prompts.addedContext, strings.TrimSpace(text.Message.Content.Plain()))
 		}
@@ -309,7 +311,7 @@ func (d *toolCallRunner) emitResultAndCountIfDenied(c preparedCall, r executedCa
 	d.out.assignIDsAndEmitAll(res.EventsAfter)
 }
 
-func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res executor.Result) *protocol.User {
+func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res executor.Result) *protocol.UserEvent {
 	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res.ToolResult)}
 	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
@@ -327,7 +329,7 @@ func (d *toolCallRunner) buildResultEventAndRecordFeedback(c preparedCall, res e
 		blocks = append(blocks, protocol.Text(res.Feedback))
 		d.prompts.permissionFeedback = append(d.prompts.permissionFeedback, res.Feedback)
 	}
-	ev := &protocol.User{
+	ev := &protocol.UserEvent{
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: blocks}},
 		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.currentTimestamp(),
@@ -376,7 +378,7 @@ func (d *toolCallRunner) emitResultsOfInterruptedCalls(ctx context.Context, call
 		case superseded:
 			result.ToolResult = executor.NotStartedResult()
 		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled) && (d.sim.options.Agent == nil || !d.sim.options.Agent.InBackground):
-			result.ToolResult = executor.StoppedResult()
+			result.ToolResult = executor.InterruptedWhileRunningResult()
 		}
 		d.emitEventsAndResultOfCall(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
@@ -419,7 +421,7 @@ func (d *toolCallRunner) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 
 // runBatchHooksAndAddContextFiles runs the PostToolBatch hooks, then adds the context files of the successful calls. A hook that
 // blocks ends the turn.
-func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
+func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, calls []preparedCall, results []scenarios.ToolCallResult) error {
 	in := protocol.PostToolBatchHookInput{}
 	for _, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.PostToolBatchCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: contentWithUnsentSchema(c.toolUse.Name, c.result)})
@@ -435,7 +437,7 @@ func (d *toolCallRunner) runBatchHooksAndAddContextFiles(ctx context.Context, ca
 	return d.endStoppedTurn(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
-func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol.ToolUse {
+func succeededCalls(calls []preparedCall, results []scenarios.ToolCallResult) []protocol.ToolUse {
 	uses := make([]protocol.ToolUse, 0, len(calls))
 	for i, c := range calls {
 		if !results[i].IsError {
@@ -445,12 +447,12 @@ func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol
 	return uses
 }
 
-func scenarioResult(c preparedCall, r protocol.ToolResult) scenarios.Result {
+func scenarioResult(c preparedCall, r protocol.ToolResult) scenarios.ToolCallResult {
 	content, err := protocol.Marshal(r.Content)
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{ToolUseID: c.toolUse.ID, Tool: cmp.Or(c.writtenName, c.toolUse.Name), Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: mcpStructuredContentOrToolOutput(c.toolUse.Name, r)}
+	return scenarios.ToolCallResult{ToolUseID: c.toolUse.ID, Tool: cmp.Or(c.writtenName, c.toolUse.Name), Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: mcpStructuredContentOrToolOutput(c.toolUse.Name, r)}
 }
 
 // mcpStructuredContentOrToolOutput returns an MCP result's structured content, or a built-in tool's output; nil means none.

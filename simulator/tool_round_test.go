@@ -29,7 +29,7 @@ func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (exec
 // denied one counts as a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(refusingTools{})})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.NonInspectingExecutor(refusingTools{})})
 	got, result := playTurn(t.Context(), t, s, "hi")
 	rejected := `user tool_result "` + executor.InterruptedResult().Content.Plain() + `" error=true`
 	want := []string{
@@ -58,13 +58,13 @@ func (d denyingTools) Execute(ctx context.Context, call protocol.ToolUse) (execu
 // Of calls that end immediately, the denied ones come first.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(denyingTools{}), Display: simulator.DisplayOptions{OrderedResults: true}})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.NonInspectingExecutor(denyingTools{}), Display: simulator.DisplayOptions{OrderedResults: true}})
 	var got []string
-	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
+	for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {
 		case *protocol.PermissionDeniedEvent:
 			got = append(got, "denied")
-		case *protocol.User:
+		case *protocol.UserEvent:
 			got = append(got, ev.ToolUseResult.(protocol.Content).Plain())
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 type turnTotals struct {
 	session   *sessionTotals
-	clock     Clock
+	clock     ClockWithIDs
 	budgetUSD float64 // limit for the session; 0 means no limit
 	maxRounds int     // 0 means no limit
 	rounds    int     // rounds of tool calls, and continuations by Stop hooks or for structured output
@@ -80,7 +80,7 @@ func (l *turnTotals) countRoundAndCheckLimit() error {
 	return &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 }
 
-func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result, timeOfDialogs time.Duration) {
+func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.ResultEvent, timeOfDialogs time.Duration) {
 	b, took := l.session, l.clock.Now().Sub(l.started)-timeOfDialogs
 	b.apiTime += l.apiTime
 	result.DurationMS, result.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
@@ -98,7 +98,7 @@ func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result, tim
 
 // fillFirstTokenTimes sets the times of the turn's first reply in the turn's result. hasHostID is true if the host gave the
 // prompt a uuid; some fields are set only then.
-func (l *turnTotals) fillFirstTokenTimes(r *protocol.Result, hasHostID bool) {
+func (l *turnTotals) fillFirstTokenTimes(r *protocol.ResultEvent, hasHostID bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
@@ -115,7 +115,7 @@ func (l *turnTotals) fillFirstTokenTimes(r *protocol.Result, hasHostID bool) {
 
 // RefreshTotals updates results that were held back while background agents worked. As in the real CLI, each result
 // gets the current totals of the session. The first result also gets all usage since the last result that was shown.
-func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
+func (s *Simulator) RefreshTotals(heldBackResults []*protocol.ResultEvent) {
 	var between sessionTotals
 	between.restoreCosts(nil)
 	for _, r := range heldBackResults {
@@ -250,8 +250,8 @@ func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 }
 
 // FailedResult returns the result of a session that failed outside a turn, with zero totals, no ids and these errors.
-func FailedResult(errors ...string) *protocol.Result {
-	return &protocol.Result{
+func FailedResult(errors ...string) *protocol.ResultEvent {
+	return &protocol.ResultEvent{
 		Type: "result", Subtype: "error_during_execution", IsError: true, Usage: finalUsage(scenarios.Usage{}, 0),
 		ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{}, Errors: errors,
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result. If a SessionOrigin hook set an
+// RunTurn runs one prompt and yields its events in order, ending with exactly one result. If a SessionOrigin hook set an
 // initial message, that message's events and result come first. Cancelling ctx interrupts the turn as in the real CLI:
 // it still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair
 // can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of a simulator must not overlap.
-func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
+func (s *Simulator) RunTurn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {
 			st := newTurnContext(s, *prompt, yield)
@@ -225,7 +225,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 // runCallsAndReturnNextRequest runs the calls of a reply. It returns the next request, or nil at the end of the turn.
 func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []preparedCall) (nextRequest *scenarios.Request, turnEnd error) {
 	if len(calls) == 0 {
-		return t.continuation.requestAfterReplyWithoutCalls(ctx)
+		return t.continuation.continueTurnOrReturnNil(ctx)
 	}
 	results, err := t.round.runCallsAndEmitResults(ctx, calls)
 	if err != nil {
@@ -289,7 +289,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	if end.stopReason != "" {
 		stop = &end.stopReason
 	}
-	r := &protocol.Result{
+	r := &protocol.ResultEvent{
 		Type: "result", Subtype: end.subtype, IsError: end.isError, SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: s.options.Display.FastModeState, FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
 		SubagentStats: new(t.sim.main.Tasks.Stats()), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
@@ -311,7 +311,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.out.emitAsIs(r)
 }
 
-func (t *turn) hookCrashResult(reason string) *protocol.Result {
+func (t *turn) hookCrashResult(reason string) *protocol.ResultEvent {
 	r := FailedResult(reason, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
 	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.resultCount
 	r.ModelUsageSince = &map[string]protocol.ModelUsage{}
@@ -331,7 +331,7 @@ func (t *turn) numTurns(end *turnEndError) int {
 }
 
 // fillSuccessFields sets the fields that only the success subtype has, including those of API errors.
-func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
+func (t *turn) fillSuccessFields(r *protocol.ResultEvent, end *turnEndError) {
 	r.Result = cmp.Or(end.resultText, t.exchange.lastReply.displayedText, &t.exchange.lastReply.text)
 	if end.deferredCall != nil {
 		return
@@ -349,10 +349,10 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 	t.totals.fillFirstTokenTimes(r, t.prompts.prompt.UUID != "")
 }
 
-// BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled,
+// RunBackgroundUntilNotice yields the events of background tasks between turns. It stops when ctx is cancelled,
 // when no task is running, or when the model must be notified that a task has ended. In the last case,
 // [Simulator.TakeNextNotice] returns the next prompt. The iteration must not overlap a turn.
-func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
+func (s *Simulator) RunBackgroundUntilNotice(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
 		o := &recordingEmitter{sim: s, yield: yield}
@@ -374,7 +374,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 }
 
 // TakeNextNotice removes and returns the next prompt about a finished background task. It returns false if none is pending, or if
-// [Simulator.BackgroundEvents] has not yielded all events yet.
+// [Simulator.RunBackgroundUntilNotice] has not yielded all events yet.
 func (s *Simulator) TakeNextNotice() (protocol.UserMessage, bool) {
 	n, ok := s.main.Tasks.TakeNextNotice(task.ConversationPhaseBetweenTurns)
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed, NoQuery: s.main.Tasks.HasPendingNotice()}, ok
@@ -398,7 +398,7 @@ func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling ti
 		limited, cancel := context.WithTimeout(ctx, ceiling)
 		defer cancel()
 		for limited.Err() == nil && s.HasBackgroundWorkOrNotice() {
-			for ev, err := range s.BackgroundEvents(limited) {
+			for ev, err := range s.RunBackgroundUntilNotice(limited) {
 				if !yield(ev, err) {
 					return
 				}
@@ -407,7 +407,7 @@ func (s *Simulator) WaitForBackgroundAndItsTurns(ctx context.Context, ceiling ti
 			if !ok {
 				continue
 			}
-			for ev, err := range s.Turn(ctx, prompt) {
+			for ev, err := range s.RunTurn(ctx, prompt) {
 				if !yield(ev, err) {
 					return
 				}
@@ -423,7 +423,7 @@ func (s *Simulator) RunEndHooksAndCloseHookRunner(ctx context.Context) (notices 
 		return nil
 	}
 	if !s.history.sessionStarted && s.history.earlySessionStartOutcome == nil {
-		RunInitialHooks(ctx, s)
+		RunSetupAndSessionStartHooks(ctx, s)
 	}
 	notices = s.options.Hooks.Run(ctx, hook.EventInput{Base: s.sessionEndHookBaseWithPromptID(), Event: protocol.SessionEndHookInput{Reason: "other"}}).Notices
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)

@@ -47,8 +47,8 @@ const (
 
 // structuredOutput tracks the StructuredOutput calls of one turn (spec: cli-contract 9.1).
 type structuredOutput struct {
-	schema            Schema // nil if no structured output is requested
-	maxInvalidOutputs int    // invalid outputs allowed; 0 means 5
+	schema            StructuredOutputSchema // nil if no structured output is requested
+	maxInvalidOutputs int                    // invalid outputs allowed; 0 means 5
 	validOutput       json.RawMessage
 	lastError         string
 	invalidOutputs    int

@@ -110,7 +110,10 @@ func (c *fakeClock) NewID() string {
 // fixedContext is a context provider with fixed texts.
 type fixedContext struct{ before, after []string }
 
-func (fixedContext) Init(context.Context) protocol.Init                   { return protocol.Init{} }
+func (fixedContext) InitEventWithModelWarning(context.Context) protocol.InitEvent {
+	return protocol.InitEvent{}
+}
+
 func (t fixedContext) FirstPromptContext(string) (before, after []string) { return t.before, t.after }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
@@ -124,7 +127,7 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 		o.Main.Context = fixedContext{}
 	}
 	if o.Tools == nil {
-		o.Tools = simulator.UncheckedTools(fakeTools{})
+		o.Tools = simulator.NonInspectingExecutor(fakeTools{})
 	}
 	s, err := simulator.New(o)
 	if err != nil {
@@ -134,15 +137,15 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 }
 
 // playTurn runs one prompt and renders its wire events, one short line each.
-func playTurn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt string) ([]string, *protocol.Result) {
+func playTurn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt string) ([]string, *protocol.ResultEvent) {
 	t.Helper()
 	var lines []string
-	var result *protocol.Result
-	for ev, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+	var result *protocol.ResultEvent
+	for ev, err := range s.RunTurn(ctx, protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := ev.(*protocol.Result); ok {
+		if r, ok := ev.(*protocol.ResultEvent); ok {
 			result = r
 		}
 		if line := eventText(ev); line != "" {
@@ -154,9 +157,9 @@ func playTurn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt 
 
 func eventText(ev protocol.Event) string {
 	switch ev := ev.(type) {
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		return "init"
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		switch b := ev.Message.Content[0].(type) {
 		case protocol.TextBlock:
 			return strings.TrimSpace(fmt.Sprintf("assistant text %q %s", b.Text, ev.Error))
@@ -165,7 +168,7 @@ func eventText(ev protocol.Event) string {
 		case protocol.ThinkingBlock:
 			return "assistant thinking"
 		}
-	case *protocol.User:
+	case *protocol.UserEvent:
 		b := ev.Message.Content.Blocks[0]
 		if r, ok := b.(protocol.ToolResultBlock); ok {
 			return fmt.Sprintf("user tool_result %q error=%v", r.Content.Plain(), r.IsError != nil && *r.IsError)
@@ -173,16 +176,16 @@ func eventText(ev protocol.Event) string {
 		return fmt.Sprintf("user text %q", ev.Message.Content.Plain())
 	case *protocol.PermissionDeniedEvent:
 		return "permission_denied " + ev.ToolName
-	case *protocol.APIRetry:
+	case *protocol.APIRetryEvent:
 		return fmt.Sprintf("api_retry %d/%d %s", ev.Attempt, ev.MaxRetries, ev.Error)
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		return ev.Subtype
 	case *protocol.StreamEvent:
 		raw, _ := protocol.Marshal(ev.Event)
 		var kind struct{ Type string }
 		_ = json.Unmarshal(raw, &kind)
 		return kind.Type
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		return fmt.Sprintf("result %s error=%v turns=%d %s", ev.Subtype, ev.IsError, ev.NumTurns, ev.TerminalReason)
 	}
 	return ""
@@ -352,7 +355,7 @@ func TestInterruptTool(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		got, result := playTurn(ctx, t, s, "hi")
-		stopped := fmt.Sprintf("user tool_result %q error=true", executor.StoppedResult().Content.Text)
+		stopped := fmt.Sprintf("user tool_result %q error=true", executor.InterruptedWhileRunningResult().Content.Text)
 		rejected := fmt.Sprintf("user tool_result %q error=true", executor.InterruptedResult().Content.Text)
 		want := []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Write", stopped, rejected,
@@ -402,7 +405,7 @@ func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{callReply(`Write {}`), text("after")}}, Tools: simulator.UncheckedTools(askingTool{end: cancel}),
+		Model: &fakeModel{replies: []scenarios.Reply{callReply(`Write {}`), text("after")}}, Tools: simulator.NonInspectingExecutor(askingTool{end: cancel}),
 	})
 	_, result := playTurn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {
@@ -461,12 +464,12 @@ func TestInterruptPartial(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
 			var got []string
 			var last *protocol.StreamEvent
-			for ev := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
+			for ev := range s.RunTurn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 				switch ev := ev.(type) {
 				case *protocol.StreamEvent:
 					last = ev
 					got = append(got, streamKind(t, ev))
-				case *protocol.Assistant, *protocol.User, *protocol.Result:
+				case *protocol.AssistantEvent, *protocol.UserEvent, *protocol.ResultEvent:
 					got = append(got, strings.Fields(eventText(ev))[0])
 				}
 			}
@@ -502,8 +505,8 @@ func TestConsumerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Slow {}`)}}})
 		began := time.Now()
-		for ev := range s.Turn(t.Context(), protocol.UserMessage{}) {
-			if _, ok := ev.(*protocol.User); ok {
+		for ev := range s.RunTurn(t.Context(), protocol.UserMessage{}) {
+			if _, ok := ev.(*protocol.UserEvent); ok {
 				break
 			}
 		}
@@ -516,7 +519,7 @@ func TestConsumerLeaves(t *testing.T) {
 func TestCrashComesOutAsAnError(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &scenarios.Failure{Type: scenarios.FailCrash, ExitCode: 7}}}}})
 	var got error
-	for _, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+	for _, err := range s.RunTurn(t.Context(), protocol.UserMessage{}) {
 		got = err
 	}
 	if crash, ok := errors.AsType[*simulator.CrashError](got); !ok || crash.ExitCode != 7 {
@@ -532,7 +535,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: &simulator.MainOptions{Transcript: failingTranscript{}}})
 	warnings := 0
 	last := ""
-	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+	for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -552,7 +555,7 @@ func TestHeartbeat(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply("mcp__my_server__long {}", "Slow {}"), text("done")}}})
 		began := time.Now()
 		var got []string
-		for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+		for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

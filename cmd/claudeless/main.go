@@ -9,4 +9,4 @@ import (
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(earlysignal.Received())) }
+func main() { os.Exit(cli.Main(earlysignal.TerminationSignals())) }

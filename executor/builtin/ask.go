@@ -24,7 +24,7 @@ type scriptedAnswers map[string]string
 
 type askUserQuestionInput struct {
 	Questions   json.RawMessage             `json:"questions"`
-	Answers     tool.Keys                   `json:"answers"`
+	Answers     tool.OrderedObject          `json:"answers"`
 	Annotations map[string]answerAnnotation `json:"annotations"`
 	Response    string                      `json:"response"`
 }
@@ -36,7 +36,7 @@ type answerAnnotation struct {
 
 type askUserQuestionOutput struct {
 	Questions   json.RawMessage             `json:"questions"`
-	Answers     tool.Keys                   `json:"answers"`
+	Answers     tool.OrderedObject          `json:"answers"`
 	Annotations map[string]answerAnnotation `json:"annotations,omitzero"`
 	Response    string                      `json:"response,omitempty"`
 }
@@ -59,7 +59,7 @@ func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 			if !isRepeated && len(texts) == len(questions) {
 				return nil
 			}
-			return tool.InvalidInput("AskUserQuestion", []tool.Issue{tool.CustomIssue("Question texts must be unique, option labels must be unique within each question")})
+			return tool.InvalidInputResult("AskUserQuestion", []tool.Issue{tool.CustomIssue("Question texts must be unique, option labels must be unique within each question")})
 		}),
 	}
 }
@@ -73,14 +73,14 @@ func answerFromHostOrScenario(_ context.Context, a scriptedAnswers, in askUserQu
 	}
 	out := askUserQuestionOutput(in)
 	if len(out.Answers) == 0 {
-		out.Answers = tool.Keys{}
+		out.Answers = tool.OrderedObject{}
 		for _, q := range questions {
 			if answer, ok := a[q.Question]; ok {
 				out.Answers = out.Answers.Set(q.Question, tool.Quote(answer))
 			}
 		}
 	}
-	return tool.Text(out.modelText(questions), out)
+	return tool.TextResult(out.modelText(questions), out)
 }
 
 // modelText returns the text for the model: the user's reply (Response) or a list of the answers. If an answer is the

@@ -37,39 +37,39 @@ type Options struct {
 	OutputDir string
 	// Clock provides the time, and the ids of saved outputs, notebook cells and worktrees. Nil means that the time is
 	// constant and the ids are consecutive numbers.
-	Clock Clock
+	Clock ClockWithIDs
 	// Worktree is the git worktree in which the session works; its root is CWD. Calls may not change a file of the same
 	// repository outside of the worktree. Nil means that the session does not start in a worktree.
 	Worktree *Worktree
 	Allowed  func(name string) bool // reports whether the session has a tool; nil means that it has all
-	Access   Access                 // reports which files may be read and changed; nil means all
+	Access   FileAccess             // reports which files may be read and changed; nil means all
 	Hooks    Hooks                  // runs the hooks of events that tools raise; nil means none
 	// Tasks holds the background commands; nil means that commands cannot run in the background. The caller closes it.
 	Tasks     *task.Set
 	Skills    Skills            // loads the skills; nil means that no skill is available
-	Modes     Modes             // reads and changes the permission mode; nil means that the mode does not change
-	Paths     Paths             // nil means that plans are not saved; the tools of the task list need it
+	Modes     PermissionModes   // reads and changes the permission mode; nil means that the mode does not change
+	Paths     SessionPaths      // nil means that plans are not saved; the tools of the task list need it
 	ReadFiles map[string]string // holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines
 	// Answers are the scripted answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
 }
 
-// Paths are the paths of files that belong to the session.
-type Paths interface {
-	PlanFile() string    // path of the plan file; "" means that plans are not saved
-	TaskListDir() string // directory of the task list
+// SessionPaths are the paths of files that belong to the session.
+type SessionPaths interface {
+	PlanFileCreatingName() string // path of the plan file; "" means that plans are not saved
+	TaskListDir() string          // directory of the task list
 }
 
-// Access reports which files may be read and changed.
-type Access interface {
+// FileAccess reports which files may be read and changed.
+type FileAccess interface {
 	// IsChangeableUnread reports whether an agent (nil means the session) may change a file that its model has not read.
 	IsChangeableUnread(path string, agent *protocol.AgentRef) bool
-	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
-	IsHidden(path string) bool
+	// IsReadDenied reports whether a deny rule forbids reading a file. Searches skip such files.
+	IsReadDenied(path string) bool
 }
 
-// Clock provides the time and unique ids.
-type Clock = tool.Clock
+// ClockWithIDs provides the time and unique ids.
+type ClockWithIDs = tool.ClockWithIDs
 
 // fixedTimeSequentialIDClock is a Clock with a constant time and consecutive ids.
 type fixedTimeSequentialIDClock struct {
@@ -104,7 +104,7 @@ func New(o Options) (*Tools, error) {
 		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
 	}
 	o.CWD = filepath.Clean(o.CWD)
-	o.Clock = cmp.Or[Clock](o.Clock, &fixedTimeSequentialIDClock{})
+	o.Clock = cmp.Or[ClockWithIDs](o.Clock, &fixedTimeSequentialIDClock{})
 	t := &Tools{allowed: o.Allowed, shell: newShell(o), definitions: sync.OnceValue(Definitions)}
 	if t.allowed == nil {
 		t.allowed = func(string) bool { return true }
@@ -181,7 +181,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 
 func (t *Tools) refuseDisallowedOrInvalid(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	if !t.allowed(b.Name) {
-		return new(protocol.UsageError(fmt.Sprintf("Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
+		return new(protocol.UsageErrorResult(fmt.Sprintf("Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
 	}
 	return b.Validate(call)
 }
@@ -204,7 +204,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	if note != "" && !r.IsError {
 		r.Content.Text += "\n\n" + note
 	}
-	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{EventsBefore: r.EventsBefore, EventsAfter: r.EventsAfter}}, nil
+	return executor.Result{ToolResult: r.ToolResult, MiddlewareReport: executor.MiddlewareReport{EventsBefore: r.EventsBefore, EventsAfter: r.EventsAfter}}, nil
 }
 
 // Tool returns the built-in tool with this name, if the session has it.
@@ -225,7 +225,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // the path of a file to read, write or edit is absolute, and ToolSearch has its default limit. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json.RawMessage) {
 	known, _ := t.registry[replaceTaskStopAlias(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
-	var in tool.Keys
+	var in tool.OrderedObject
 	if call.Name == "ToolSearch" && json.Unmarshal(known, &in) == nil && in.Get("query") != nil && in.Get("max_results") == nil {
 		known, _ = in.Set("max_results", json.RawMessage("5")).MarshalJSON() // decoded values can be encoded
 	}
@@ -271,8 +271,8 @@ const MaxWholeFileBytes = files.MaxWholeFileBytes
 // ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1; 0 means the whole file. lines is the number of lines. The file counts as read, so it may be edited. If the
 // model has already seen the whole file in its current state, wasSeen is true, and first and lines are ignored.
-func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
-	return t.files.ReadLines(ctx, path, first, lines)
+func (t *Tools) ReadFile(ctx context.Context, path string, firstLine, lineCount int) (result protocol.ToolResult, wasSeen bool) {
+	return t.files.ReadLines(ctx, path, firstLine, lineCount)
 }
 
 // newRepositorySnapshotFunc returns a function that records a repository's state before a Bash command. The function returns nil, so that

@@ -43,8 +43,8 @@ func newTools(t *testing.T, o Options) *Tools {
 
 type fakePaths struct{ plan, tasks string }
 
-func (p fakePaths) PlanFile() string    { return p.plan }
-func (p fakePaths) TaskListDir() string { return p.tasks }
+func (p fakePaths) PlanFileCreatingName() string { return p.plan }
+func (p fakePaths) TaskListDir() string          { return p.tasks }
 
 // fakeModes holds a permission mode. If err is set, the mode cannot be changed.
 type fakeModes struct {
@@ -112,7 +112,7 @@ func TestUnknownTool(t *testing.T) {
 // 6.1).
 func TestDisabledTool(t *testing.T) {
 	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
-	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
+	want := protocol.UsageErrorResult("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
 	if diff := cmp.Diff(want, call(t, tools, "Bash", tooltest.Input{"command": "true"}).ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}

@@ -31,9 +31,9 @@ func reportFindings(_ context.Context, _ struct{}, in reportFindingsInput) proto
 	in.Count, in.Findings = len(in.Findings), tool.NonNilCopy(in.Findings)
 	switch in.Count {
 	case 0:
-		return tool.Text("No findings reported.", in)
+		return tool.TextResult("No findings reported.", in)
 	case 1:
-		return tool.Text("1 finding reported.", in)
+		return tool.TextResult("1 finding reported.", in)
 	}
-	return tool.Text(fmt.Sprintf("%d findings reported.", in.Count), in)
+	return tool.TextResult(fmt.Sprintf("%d findings reported.", in.Count), in)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Modes reads and changes the permission mode, for the tools EnterPlanMode and ExitPlanMode.
-type Modes interface {
+// PermissionModes reads and changes the permission mode, for the tools EnterPlanMode and ExitPlanMode.
+type PermissionModes interface {
 	Mode() protocol.PermissionMode
 	SetMode(protocol.PermissionMode) error
 	ModeAfterPlan() protocol.PermissionMode // the mode that follows plan mode
 }
 
 type planTools struct {
-	modes Modes // nil means the mode does not change
-	paths Paths // nil means that there is no plan file
+	modes PermissionModes // nil means the mode does not change
+	paths SessionPaths    // nil means that there is no plan file
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -31,7 +31,7 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 		Name: "EnterPlanMode",
 		Run: func(context.Context, protocol.ToolUse) tool.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
-			r := tool.ResultWithoutEvents(tool.Text(message, tool.Output("message", message)))
+			r := tool.ResultWithoutEvents(tool.TextResult(message, tool.StructuredOutput("message", message)))
 			if p.modes == nil || p.modes.Mode() != protocol.ModePlan {
 				r.EventsBefore = p.setModeAndReturnEvents(protocol.ModePlan)
 			}
@@ -49,7 +49,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			}
 			return new(tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation."))
 		},
-		Prepare: func(in *tool.Keys) bool { return p.addPlanFileContentAndPath(in) },
+		Prepare: func(in *tool.OrderedObject) bool { return p.addPlanFileContentAndPath(in) },
 		Run:     p.exitPlanMode,
 	}
 }
@@ -74,7 +74,7 @@ func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.
 		}
 		message += "\n\n" + heading + "\n" + *plan
 	}
-	r := tool.ResultWithoutEvents(tool.Text(message, struct {
+	r := tool.ResultWithoutEvents(tool.TextResult(message, struct {
 		Plan      *string `json:"plan"`
 		IsAgent   bool    `json:"isAgent"`
 		FilePath  string  `json:"filePath,omitempty"`
@@ -89,7 +89,7 @@ func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.
 // currentPlan returns the plan (nil means none) and the path of the file for it ("" means no file).
 func (p *planTools) currentPlan() (plan *string, path string) {
 	if p.paths != nil {
-		path = p.paths.PlanFile()
+		path = p.paths.PlanFileCreatingName()
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *planTools) currentPlan() (plan *string, path string) {
 	return new(string(data)), path
 }
 
-func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile bool) {
+func (p *planTools) addPlanFileContentAndPath(callInput *tool.OrderedObject) (hasPlanFile bool) {
 	plan, path := p.currentPlan()
 	if plan != nil {
 		*callInput = callInput.Set("plan", tool.Quote(*plan)).Set("planFilePath", tool.Quote(path))
@@ -108,7 +108,7 @@ func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile
 
 // removePlanWrittenByModel removes a plan that the model has written into the call instead of the plan file. Hosts and hooks do not see it.
 func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutModelPlan json.RawMessage) {
-	return tool.Tool{Prepare: func(in *tool.Keys) bool {
+	return tool.Tool{Prepare: func(in *tool.OrderedObject) bool {
 		return exitPlanModeCall.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.RemoveKeys(in, "plan")
 	}}.PreparedInput(exitPlanModeCall.Input)
 }
@@ -117,5 +117,5 @@ func (p *planTools) setModeAndReturnEvents(mode protocol.PermissionMode) []proto
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil
 	}
-	return []protocol.Event{protocol.ModeChanged(mode)}
+	return []protocol.Event{protocol.ModeChangedEvent(mode)}
 }

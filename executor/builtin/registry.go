@@ -17,7 +17,7 @@ import (
 type toolStates struct {
 	files     *files.SeenFileTracker
 	finder    *files.Finder
-	commands  *bash.Commands
+	commands  *bash.CommandRunner
 	worktrees *worktreeSwitcher
 	cron      *cronJobs
 	todos     *todoList
@@ -90,7 +90,7 @@ func ContentFromHookOutput(name string, output json.RawMessage) (bashText protoc
 // ShapeResult returns a successful result with a canned text. For some tools it adds the structured output of the real
 // tool. Values that the text does not contain, such as durations, get a default (spec: cli-contract 9.8).
 func ShapeResult(call protocol.ToolUse, cannedText string) (resultWithStructuredOutput protocol.ToolResult) {
-	r := tool.Text(cannedText, nil)
+	r := tool.TextResult(cannedText, nil)
 	switch call.Name {
 	case "Bash":
 		return bash.PrintedResult(cannedText)
@@ -135,7 +135,7 @@ func unsimulatedTool(name string) tool.Tool {
 
 // addRecipientAndContentKeys adds the keys "type", "recipient", "recipient_kind" and "content", which the real CLI derives from
 // the keys "to" and "message". If "to" or "message" is not a string, it adds nothing and returns false.
-func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool) {
+func addRecipientAndContentKeys(sendMessageInput *tool.OrderedObject) (hasAddedKeys bool) {
 	var to, text string
 	if json.Unmarshal(sendMessageInput.Get("to"), &to) != nil || json.Unmarshal(sendMessageInput.Get("message"), &text) != nil {
 		return false

@@ -24,13 +24,13 @@ const maxCronJobs = 50
 // cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but they never run.
 type cronJobs struct {
 	tasks      *task.Set // stores the prompts that are not durable; nil means that the session has no background tasks
-	clock      tool.Clock
+	clock      tool.ClockWithIDs
 	projectDir string // project directory; it contains the file of durable jobs
 	sessionID  string // session id; empty means unknown
 	pid        int    // process id of the session; 0 means unknown
 }
 
-type cronInput struct {
+type cronCreateInput struct {
 	Cron      string `json:"cron"`
 	Prompt    string `json:"prompt"`
 	Recurring *bool  `json:"recurring"`
@@ -48,7 +48,7 @@ func (s *cronJobs) tools() []tool.Tool {
 func cronCreateTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name: "CronCreate",
-		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronCreateInput) *protocol.ToolResult {
 			_, refusal := s.parseNewSchedule(in)
 			return refusal
 		}),
@@ -56,7 +56,7 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-func (s *cronJobs) parseNewSchedule(in cronInput) (task.Schedule, *protocol.ToolResult) {
+func (s *cronJobs) parseNewSchedule(in cronCreateInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
 	}
@@ -73,7 +73,7 @@ func (s *cronJobs) parseNewSchedule(in cronInput) (task.Schedule, *protocol.Tool
 	return c, nil
 }
 
-func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResult {
+func cronCreate(_ context.Context, s *cronJobs, in cronCreateInput) protocol.ToolResult {
 	c, refusal := s.parseNewSchedule(in)
 	switch {
 	case refusal != nil:
@@ -96,11 +96,11 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	} else {
 		s.tasks.AddJob(j.Job)
 	}
-	out := tool.Output("id", j.ID, "humanSchedule", c.String(), "recurring", j.Recurring, "durable", in.Durable, "nextFireAt", j.FirstRunMillis())
+	out := tool.StructuredOutput("id", j.ID, "humanSchedule", c.String(), "recurring", j.Recurring, "durable", in.Durable, "nextFireAt", j.FirstRunMillis())
 	if j.Recurring {
-		out = append(out, tool.Output("maxAgeMs", maxJobAgeMS(true))...)
+		out = append(out, tool.StructuredOutput("maxAgeMs", maxJobAgeMS(true))...)
 	}
-	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), out)
+	return tool.TextResult(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), out)
 }
 
 // maxJobAgeMS returns the milliseconds after which a recurring job expires; 0 for other jobs.
@@ -137,7 +137,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 		jobs = append(jobs, l)
 		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), truncatedFirstLine(j.Prompt)))
 	}
-	return tool.Text(cmp.Or(strings.Join(lines, "\n"), "No scheduled jobs."), tool.Output("jobs", jobs))
+	return tool.TextResult(cmp.Or(strings.Join(lines, "\n"), "No scheduled jobs."), tool.StructuredOutput("jobs", jobs))
 }
 
 // truncatedFirstLine returns the first line of a prompt, truncated to 80 UTF-16 units.
@@ -182,7 +182,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	if gone == 0 {
 		return tool.Refuse("No scheduled job with id '%s'", in.ID)
 	}
-	return tool.Text("Cancelled job "+in.ID+".", tool.Output("id", in.ID))
+	return tool.TextResult("Cancelled job "+in.ID+".", tool.StructuredOutput("id", in.ID))
 }
 
 type cronJob struct {
@@ -323,7 +323,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
 	s.tasks.AddJob(j)
-	return tool.Text(fmt.Sprintf("Next wakeup scheduled for %s (in %.0fs)%s. If you owe the user a status update this tick, write it now as ordinary response "+
+	return tool.TextResult(fmt.Sprintf("Next wakeup scheduled for %s (in %.0fs)%s. If you owe the user a status update this tick, write it now as ordinary response "+
 		"text; then end the turn — the harness re-invokes you when the wakeup fires or a task-notification arrives.",
 		at.Format("15:04:05"), at.Sub(now).Seconds(), clamped),
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
@@ -347,6 +347,6 @@ func (s *cronJobs) cancelDynamicLoopWakeups() (cancellationResult protocol.ToolR
 	if n > 0 {
 		what = fmt.Sprintf("cancelled %d pending wakeup(s); no further dynamic-loop wakeups scheduled.", n)
 	}
-	return tool.Text("Loop stopped — "+what+" If you armed a Monitor for this loop, TaskStop it now. Then write the loop's outcome for the user as "+
+	return tool.TextResult("Loop stopped — "+what+" If you armed a Monitor for this loop, TaskStop it now. Then write the loop's outcome for the user as "+
 		"ordinary visible response text — and end the turn.", wakeupOutput{Stopped: true, Cancelled: &n})
 }

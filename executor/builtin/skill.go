@@ -20,8 +20,8 @@ type Skill struct {
 
 // Skills loads the skills of a session.
 type Skills interface {
-	// Skill loads a skill. The error explains why it is not available.
-	Skill(ctx context.Context, name, args string) (Skill, error)
+	// ActivateSkill loads a skill. The error explains why it is not available.
+	ActivateSkill(ctx context.Context, name, args string) (Skill, error)
 	// Check returns an error if a skill is not available. It is called before permissions are checked.
 	Check(name string) error
 }
@@ -51,22 +51,22 @@ func skillTool(s Skills) tool.Tool {
 func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {
-		loaded, err = s.Skill(ctx, in.Skill, in.Args)
+		loaded, err = s.ActivateSkill(ctx, in.Skill, in.Args)
 	}
 	if err != nil {
 		return tool.ResultWithoutEvents(tool.Refuse("%v", err))
 	}
 	in.Skill = strings.TrimPrefix(in.Skill, "/")
-	r := tool.ResultWithoutEvents(tool.Text("Launching skill: "+in.Skill, struct {
+	r := tool.ResultWithoutEvents(tool.TextResult("Launching skill: "+in.Skill, struct {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`
 		Model   string   `json:"model,omitempty"`
 	}{true, in.Skill, loaded.Tools, loaded.Model}))
 	short := in.Skill[strings.LastIndex(in.Skill, ":")+1:]
-	message := func(text string, expansion *protocol.ExpandedCommand) *protocol.User {
+	message := func(text string, expansion *protocol.ExpandedCommand) *protocol.UserEvent {
 		content := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
-		return &protocol.User{Message: content, IsSynthetic: true, Expansion: expansion, Companion: true}
+		return &protocol.UserEvent{Message: content, IsSynthetic: true, Expansion: expansion, Companion: true}
 	}
 	reminds := loaded.Previous == loaded.Text
 	switch {

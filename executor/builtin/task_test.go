@@ -58,7 +58,7 @@ func TestPlanModeSwitches(t *testing.T) {
 // fakeSkills has the skill "known", and one that is reserved.
 type fakeSkills struct{}
 
-func (fakeSkills) Skill(_ context.Context, name, args string) (Skill, error) {
+func (fakeSkills) ActivateSkill(_ context.Context, name, args string) (Skill, error) {
 	if name != "known" {
 		return Skill{}, errors.New("Unknown skill: " + name)
 	}
@@ -78,7 +78,7 @@ func TestSkill(t *testing.T) {
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.EventsAfter) != 1 {
 		t.Fatalf("result %+v", r)
 	}
-	if u := r.EventsAfter[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
+	if u := r.EventsAfter[0].(*protocol.UserEvent); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
 		t.Errorf("after %+v", u)
 	}
 	if text, err := protocol.Marshal(r.Output); err != nil || string(text) != `{"success":true,"commandName":"known","allowedTools":["Write"],"model":"claude-haiku-5-5"}` {

@@ -21,15 +21,15 @@ import (
 
 // checklistTask is a task as its file contains it.
 type checklistTask struct {
-	ID          string    `json:"id"`
-	Subject     string    `json:"subject"`
-	Description string    `json:"description"`
-	ActiveForm  *string   `json:"activeForm,omitempty"`
-	Owner       *string   `json:"owner,omitempty"`
-	Status      string    `json:"status"`
-	Blocks      []string  `json:"blocks"`
-	BlockedBy   []string  `json:"blockedBy"`
-	Metadata    tool.Keys `json:"metadata,omitempty"`
+	ID          string             `json:"id"`
+	Subject     string             `json:"subject"`
+	Description string             `json:"description"`
+	ActiveForm  *string            `json:"activeForm,omitempty"`
+	Owner       *string            `json:"owner,omitempty"`
+	Status      string             `json:"status"`
+	Blocks      []string           `json:"blocks"`
+	BlockedBy   []string           `json:"blockedBy"`
+	Metadata    tool.OrderedObject `json:"metadata,omitempty"`
 
 	saved     []byte   // the task as JSON, as it was read
 	addedKeys []string // keys that this call adds at the end of the file; later calls sort them
@@ -47,7 +47,7 @@ type Hooks interface {
 // checklist is the task list of the model, in files that other sessions may read and change. It is unrelated to background tasks.
 type checklist struct {
 	taskHooks Hooks // nil means none
-	paths     Paths
+	paths     SessionPaths
 
 	mu sync.Mutex // locked while files are changed
 }
@@ -98,7 +98,7 @@ func (l *checklist) write(tasks ...*checklistTask) (err error) {
 		if bytes.Equal(data, k.saved) {
 			continue
 		}
-		var o tool.Keys
+		var o tool.OrderedObject
 		_ = json.Unmarshal(data, &o)
 		for _, key := range k.addedKeys {
 			o = o.Delete(key).Set(key, o.Get(key))
@@ -108,8 +108,8 @@ func (l *checklist) write(tasks ...*checklistTask) (err error) {
 	return err
 }
 
-// create gives a task the next free id and writes its file.
-func (l *checklist) create(k *checklistTask) error {
+// createWithNextID gives a task the next free id and writes its file.
+func (l *checklist) createWithNextID(k *checklistTask) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = errors.Join(os.MkdirAll(l.path(""), 0o755), os.WriteFile(l.path(".lock"), nil, 0o644)) // the file below gets the same error
@@ -149,7 +149,7 @@ func (l *checklist) tools() []tool.Tool {
 func taskCreateTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name: "TaskCreate",
-		RenameAliases: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) {
 			renamed := tool.RenameNonEmptyStringKey(in, "title", "subject")
 			renamed = tool.RenameNonEmptyStringKey(in, "name", "subject") || renamed
 			renamed = tool.RenameNonEmptyStringKey(in, "content", "description") || renamed
@@ -166,10 +166,10 @@ func taskCreateTool(l *checklist) tool.Tool {
 }
 
 type taskCreateInput struct {
-	Subject     string    `json:"subject"`
-	Description string    `json:"description"`
-	ActiveForm  *string   `json:"activeForm"`
-	Metadata    tool.Keys `json:"metadata"`
+	Subject     string             `json:"subject"`
+	Description string             `json:"description"`
+	ActiveForm  *string            `json:"activeForm"`
+	Metadata    tool.OrderedObject `json:"metadata"`
 }
 
 func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
@@ -177,12 +177,12 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 		Subject: in.Subject, Description: in.Description, ActiveForm: in.ActiveForm, Status: "pending",
 		Blocks: []string{}, BlockedBy: []string{}, Metadata: in.Metadata,
 	}
-	if err := l.create(k); err != nil {
+	if err := l.createWithNextID(k); err != nil {
 		return tool.ResultWithoutEvents(tool.Fail("%v", err))
 	}
 	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHookInput{HookChecklistTask: k.taskForHooks()})
-	created := tool.Output("id", k.ID, "subject", k.Subject, "description", k.Description)
-	r := tool.ResultWithoutEvents(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), tool.Output("task", created)))
+	created := tool.StructuredOutput("id", k.ID, "subject", k.Subject, "description", k.Description)
+	r := tool.ResultWithoutEvents(tool.TextResult(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), tool.StructuredOutput("task", created)))
 	if feedback != "" {
 		_, _ = l.updateTask(taskUpdateInput{TaskID: k.ID, Status: new("deleted")}) // the call fails anyway
 		r = tool.ResultWithoutEvents(tool.Fail("%s", strings.TrimSpace(feedback)))
@@ -206,7 +206,7 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	tasks, _ := l.read()
 	k := tasks.find(in.TaskID)
 	if k == nil {
-		return tool.Text("Task not found", tool.Output("task", k))
+		return tool.TextResult("Task not found", tool.StructuredOutput("task", k))
 	}
 	k.ActiveForm, k.Owner, k.Metadata = nil, nil, nil // not part of the result
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
@@ -216,7 +216,7 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	if len(k.Blocks) > 0 {
 		lines = append(lines, "Blocks: "+formatTaskIDs(k.Blocks))
 	}
-	return tool.Text(strings.Join(lines, "\n"), tool.Output("task", k))
+	return tool.TextResult(strings.Join(lines, "\n"), tool.StructuredOutput("task", k))
 }
 
 func formatTaskIDs(ids []string) string { return "#" + strings.Join(ids, ", #") }
@@ -246,13 +246,13 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 		lines = append(lines, s)
 		list = append(list, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNilCopy(blocked)})
 	}
-	return tool.Text(cmp.Or(strings.Join(lines, "\n"), "No tasks found"), tool.Output("tasks", list))
+	return tool.TextResult(cmp.Or(strings.Join(lines, "\n"), "No tasks found"), tool.StructuredOutput("tasks", list))
 }
 
 func taskUpdateTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name: "TaskUpdate",
-		RenameAliases: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) {
 			renamed := tool.RenameNonEmptyStringKey(in, "task_id", "taskId")
 			return "", tool.RenameNonEmptyStringKey(in, "id", "taskId") || renamed
 		},
@@ -261,28 +261,28 @@ func taskUpdateTool(l *checklist) tool.Tool {
 }
 
 type taskUpdateInput struct {
-	TaskID       string    `json:"taskId"`
-	Subject      *string   `json:"subject"`
-	Description  *string   `json:"description"`
-	ActiveForm   *string   `json:"activeForm"`
-	Status       *string   `json:"status"`
-	Owner        *string   `json:"owner"`
-	AddBlocks    []string  `json:"addBlocks"`
-	AddBlockedBy []string  `json:"addBlockedBy"`
-	Metadata     tool.Keys `json:"metadata"`
+	TaskID       string             `json:"taskId"`
+	Subject      *string            `json:"subject"`
+	Description  *string            `json:"description"`
+	ActiveForm   *string            `json:"activeForm"`
+	Status       *string            `json:"status"`
+	Owner        *string            `json:"owner"`
+	AddBlocks    []string           `json:"addBlocks"`
+	AddBlockedBy []string           `json:"addBlockedBy"`
+	Metadata     tool.OrderedObject `json:"metadata"`
 }
 
 type taskUpdateOutput struct {
-	Success       bool      `json:"success"`
-	TaskID        string    `json:"taskId"`
-	UpdatedFields []string  `json:"updatedFields"`
-	Error         string    `json:"error,omitempty"`
-	StatusChange  tool.Keys `json:"statusChange,omitempty"`
+	Success       bool               `json:"success"`
+	TaskID        string             `json:"taskId"`
+	UpdatedFields []string           `json:"updatedFields"`
+	Error         string             `json:"error,omitempty"`
+	StatusChange  tool.OrderedObject `json:"statusChange,omitempty"`
 }
 
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
-	feedback, shown := l.runCompletedHooks(ctx, in)
-	result, err := tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}), error(nil)
+	feedback, shown := l.runHooksIfTaskCompletes(ctx, in)
+	result, err := tool.TextResult(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}), error(nil)
 	if feedback == "" {
 		result, err = l.updateTask(in)
 	}
@@ -294,7 +294,7 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 	return r
 }
 
-func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
+func (l *checklist) runHooksIfTaskCompletes(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	tasks, _ := l.read()
 	k := tasks.find(in.TaskID)
 	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
@@ -311,14 +311,14 @@ func (l *checklist) updateTask(in taskUpdateInput) (protocol.ToolResult, error) 
 	k := tasks.find(in.TaskID)
 	if k == nil {
 		out.Error = "Task not found"
-		return tool.Text(out.Error, out), nil
+		return tool.TextResult(out.Error, out), nil
 	}
 	out.Success = true
 	if in.Status != nil && *in.Status != k.Status {
-		out.StatusChange = tool.Output("from", k.Status, "to", *in.Status)
+		out.StatusChange = tool.StructuredOutput("from", k.Status, "to", *in.Status)
 		if *in.Status == "deleted" { // a deletion ignores all other fields of the call
 			out.UpdatedFields = []string{*in.Status}
-			return tool.Text("Updated task #"+k.ID+" "+*in.Status, out), l.remove(tasks, k)
+			return tool.TextResult("Updated task #"+k.ID+" "+*in.Status, out), l.remove(tasks, k)
 		}
 	}
 	set := func(name string, value, newValue *string) *string {
@@ -342,7 +342,7 @@ func (l *checklist) updateTask(in taskUpdateInput) (protocol.ToolResult, error) 
 	}
 	k.Status = *set("status", &k.Status, in.Status)
 	out.UpdatedFields = append(out.UpdatedFields, tasks.addDependencies(k, in)...)
-	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out), l.write(tasks...)
+	return tool.TextResult(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out), l.write(tasks...)
 }
 
 // addDependencies records, in both tasks, that k blocks another task or is blocked by it. changed lists the fields of k
@@ -371,7 +371,7 @@ func (l checklistTasks) addDependencies(k *checklistTask, in taskUpdateInput) (c
 	return changed
 }
 
-func (k *checklistTask) mergeMetadata(keys tool.Keys) {
+func (k *checklistTask) mergeMetadata(keys tool.OrderedObject) {
 	for _, m := range keys {
 		if string(m.Value) == "null" {
 			k.Metadata = k.Metadata.Delete(m.Key)
@@ -395,11 +395,11 @@ type todoList struct {
 func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todoItem }) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := tool.Output("oldTodos", tool.NonNilCopy(l.todos), "newTodos", tool.NonNilCopy(in.Todos))
+	out := tool.StructuredOutput("oldTodos", tool.NonNilCopy(l.todos), "newTodos", tool.NonNilCopy(in.Todos))
 	l.todos = slices.Clone(in.Todos)
 	if !slices.ContainsFunc(l.todos, func(d todoItem) bool { return d.Status != "completed" }) {
 		l.todos = nil // a list whose tasks are all completed is cleared
 	}
-	return tool.Text("Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. "+
+	return tool.TextResult("Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. "+
 		"Please proceed with the current tasks if applicable", out)
 }

@@ -23,7 +23,7 @@ func webFetchTool() tool.Tool {
 			if len(in.URL) <= maxURLBytes {
 				return nil
 			}
-			return tool.InvalidInput("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
+			return tool.InvalidInputResult("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
 		}),
 		Run: tool.TypedRunWithCall(struct{}{}, func(_ context.Context, _ struct{}, _ protocol.ToolUse, in webFetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)

@@ -28,8 +28,8 @@ type worktree struct {
 type worktreeSwitcher struct {
 	shell *tool.Shell
 	git   gitworktree.Git
-	clock tool.Clock // provides ids, from which random names are made
-	dir   string     // initial directory of the session
+	clock tool.ClockWithIDs // provides ids, from which random names are made
+	dir   string            // initial directory of the session
 
 	mu          sync.Mutex
 	currentTree *worktree // worktree in which the session works; nil means none
@@ -118,7 +118,7 @@ func enterWorktreeTool(s *worktreeSwitcher) tool.Tool {
 	return tool.Tool{
 		Name: "EnterWorktree",
 		Check: tool.TypedCheck(s, func(_ context.Context, s *worktreeSwitcher, in enterWorktreeInput) *protocol.ToolResult {
-			if r := tool.InvalidInput("EnterWorktree", in.issues()); r != nil {
+			if r := tool.InvalidInputResult("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
 			if _, inside := s.currentWorktree(); inside && in.Path == nil {
@@ -144,7 +144,7 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 }
 
 func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInput) protocol.ToolResult {
-	top, err := s.git.MainTop(ctx, s.shell.Dir())
+	top, err := s.git.MainWorktreeTop(ctx, s.shell.Dir())
 	now, inside := s.currentWorktree()
 	if inside {
 		top = now.Top
@@ -165,7 +165,7 @@ func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInp
 		head, refusal = "Entered worktree at", s.fillFromExistingWorktree(ctx, &w, *in.Path)
 	} else {
 		n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
-		name := gitworktree.RandomName(n)
+		name := gitworktree.WorktreeNameFromNumber(n)
 		if in.Name != nil {
 			name = *in.Name
 		}
@@ -181,7 +181,7 @@ func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInp
 			"Pass a different name if you wanted a fresh worktree."
 	}
 	message += " The session is now working in the worktree. Use ExitWorktree to leave mid-session, or exit the session to be prompted."
-	return tool.Text(message, struct {
+	return tool.TextResult(message, struct {
 		Path    string `json:"worktreePath"`
 		Branch  string `json:"worktreeBranch,omitempty"`
 		Message string `json:"message"`
@@ -348,5 +348,5 @@ func exitWorktree(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput
 	defer s.mu.Unlock()
 	s.shell.SetDirs(s.dir, out.Restored)
 	s.currentTree = nil
-	return tool.Text(out.Message, out)
+	return tool.TextResult(out.Message, out)
 }

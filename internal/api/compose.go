@@ -14,8 +14,8 @@ import (
 
 const structuredOutputTool = "StructuredOutput"
 
-// BuildAnswerMessage builds the API's message from the scripted answer. now decides which cached prefixes have expired.
-func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
+// BuildAnswerAndUpdateMemory builds the API's message from the scripted answer. now decides which cached prefixes have expired.
+func (f *historyReplay) BuildAnswerAndUpdateMemory(now time.Time) *wire.Message {
 	a := f.finalState.answer
 	m := &wire.Message{ID: f.deriveAnswerID("msg"), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
@@ -23,7 +23,7 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 		case protocol.ToolUse:
 			m.Blocks = append(m.Blocks, f.completeCallAndStoreScript(b, len(m.Blocks)))
 		case protocol.ThinkingBlock:
-			m.Blocks = append(m.Blocks, scenarios.WithSignature(b))
+			m.Blocks = append(m.Blocks, scenarios.WithDefaultSignature(b))
 		default:
 			m.Blocks = append(m.Blocks, b)
 		}
@@ -37,7 +37,7 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 		m.Blocks = []protocol.Block{protocol.Text("")}
 	}
 	m.Truncate(f.request.MaxTokens, f.request.StopSequences)
-	m.Usage = scenarios.Estimate(a.lastRequest, m.Blocks)
+	m.Usage = scenarios.EstimateUsage(a.lastRequest, m.Blocks)
 	switch {
 	case a.usage != nil:
 		m.Usage = *a.usage
@@ -47,11 +47,11 @@ func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 		m.Usage.InputTokens = estimateTokens(share.Uncached)
 		m.Cache = wire.CacheTokens{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
 	}
-	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
-	m.StopReason = cmp.Or(m.StopReason, scenarios.StopReason(m.Blocks))
+	m.ThinkingTokens = scenarios.EstimateThinkingTokens(m.Blocks)
+	m.StopReason = cmp.Or(m.StopReason, scenarios.DefaultStopReason(m.Blocks))
 	var thinking struct{ Display string }
 	if json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted" {
-		m.HideThinking()
+		m.ClearThinkingTexts()
 	}
 	return m
 }
@@ -61,14 +61,14 @@ func estimateTokens(bytes int) int {
 	if bytes == 0 {
 		return 0
 	}
-	return scenarios.Tokens(bytes)
+	return scenarios.EstimateTokens(bytes)
 }
 
 // completeCallAndStoreScript completes a scripted call for this request. It sets the name under which the request offers the
 // tool and, if they are missing, an id and an empty input. If the call starts a scripted sub-agent, it stores the script.
 func (f *historyReplay) completeCallAndStoreScript(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
 	scriptedCall.Type = "tool_use"
-	scriptedCall.Name = f.resolveOfferedToolName(scriptedCall.Name)
+	scriptedCall.Name = f.offeredToolNameOrRecordFinding(scriptedCall.Name)
 	if scriptedCall.ID == "" {
 		scriptedCall.ID = f.deriveAnswerID("toolu", fmt.Sprint(blockIndex))
 	}
@@ -78,15 +78,15 @@ func (f *historyReplay) completeCallAndStoreScript(scriptedCall protocol.ToolUse
 	if scriptedCall.Script != nil && scriptedCall.Script.Subagent != nil {
 		var input struct{ Prompt string }
 		if json.Unmarshal(scriptedCall.Input, &input) == nil {
-			f.storeSubagentScript(scriptedCall.ID, input.Prompt, f.finalState.engine.Subagent(scriptedCall.Script.Subagent))
+			f.storeSubagentScript(scriptedCall.ID, input.Prompt, f.finalState.engine.NewSubagentEngine(scriptedCall.Script.Subagent))
 		}
 	}
 	return scriptedCall
 }
 
-func (f *historyReplay) resolveOfferedToolName(name string) string {
+func (f *historyReplay) offeredToolNameOrRecordFinding(name string) string {
 	offered := f.request.Tools.Names
-	canonical := scenarios.FullToolName(name)
+	canonical := scenarios.CanonicalToolName(name)
 	if slices.Contains(offered, canonical) {
 		return canonical
 	}

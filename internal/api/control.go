@@ -47,9 +47,9 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 		writeJSONResponse(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
 	case controlRoute == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		_, _ = w.Write(s.journalLines(s.namespaceFor(namespaceName))) // fails if the client has disconnected
+		_, _ = w.Write(s.encodeJournalLines(s.getOrCreateNamespace(namespaceName))) // fails if the client has disconnected
 	case controlRoute == "state" && get:
-		writeJSONResponse(w, http.StatusOK, s.newNamespaceStateResponse(s.namespaceFor(namespaceName)))
+		writeJSONResponse(w, http.StatusOK, s.newNamespaceStateResponse(s.getOrCreateNamespace(namespaceName)))
 	case controlRoute == "reset" && post:
 		if err := s.resetNamespace(namespaceName); err != nil {
 			writeJSONResponse(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "resetting the namespace: " + err.Error()})
@@ -57,7 +57,7 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 		}
 		writeJSONResponse(w, http.StatusOK, healthAnswer{OK: true})
 	case strings.HasPrefix(controlRoute, "gates/") && post:
-		s.serveGateRelease(w, s.namespaceFor(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
+		s.serveGateRelease(w, s.getOrCreateNamespace(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
 	default:
 		writeJSONResponse(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + controlRoute})
 	}
@@ -73,7 +73,7 @@ func writeJSONResponse(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // fails if the client has disconnected
 }
 
-func (s *Server) journalLines(ns *requestNamespace) []byte {
+func (s *Server) encodeJournalLines(ns *requestNamespace) []byte {
 	ns.mu.Lock()
 	entries := append([]retainedJournalLine(nil), ns.journalLines...)
 	ns.mu.Unlock()

@@ -39,7 +39,7 @@ func (x *exchange) serveConversationOrSideRequest() error {
 		x.answerRequestOutsideConversation(kind, r)
 		return nil
 	}
-	t, err := x.replayRequest(r)
+	t, err := x.replayAndJournalRequest(r)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (x *exchange) serveConversationOrSideRequest() error {
 		x.setCommonResponseHeaders(t.id)
 		x.sendMessage(r, x.newStreamEvents(t, t.message), t.message)
 	}
-	x.countAndDescribeRequest(t)
+	x.countAndRecordRequest(t)
 	return nil
 }
 
@@ -67,13 +67,13 @@ func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *h
 	last := r.Messages[len(r.Messages)-1]
 	text := x.server.answerTextForSideRequest(sideRequestKind, last)
 	if sideRequestKind == "compact" {
-		if summary, ok := x.namespace.memory.ScriptedCompactSummary(x.r.Context(), &x.Client); ok {
+		if summary, ok := x.namespace.memory.CountCompactionAndGetSummary(x.r.Context(), &x.RequestSender); ok {
 			text = summary
 		}
 	}
 	key := history.Digest{}.Chain("side", sideRequestKind, last.FirstText(), r.Model)
 	m := &wire.Message{ID: x.server.replayer.ID("msg", key), Model: r.Model, StopReason: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
-	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
+	m.Usage = scenarios.EstimateUsage(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setCommonResponseHeaders(x.server.replayer.ID("req", key))
 	x.sendMessage(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
 	x.server.recordJournalLine(x.namespace, journal.SideRequest{
@@ -81,7 +81,7 @@ func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *h
 	})
 }
 
-func (x *exchange) replayRequest(r *history.Request) (*replayedRequest, error) {
+func (x *exchange) replayAndJournalRequest(r *history.Request) (*replayedRequest, error) {
 	t := &replayedRequest{request: r, replay: x.server.replayer.NewHistoryReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
@@ -94,12 +94,12 @@ func (x *exchange) replayRequest(r *history.Request) (*replayedRequest, error) {
 		return nil, err
 	}
 	if nearest := x.nearMissesIfPromptIsRefused(t); nearest != nil {
-		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: strings.Join(nearest, "\n"), NoRetry: true}
+		return nil, &history.RejectedRequestError{Status: http.StatusBadRequest, Message: strings.Join(nearest, "\n"), NoRetry: true}
 	}
 	if t.reply.Stream != nil {
 		t.pace = *t.reply.Stream
 	}
-	t.message = t.replay.BuildAnswerMessage(x.startedAt)
+	t.message = t.replay.BuildAnswerAndUpdateMemory(x.startedAt)
 	x.journalLine.NotOffered = t.replay.unofferedTools
 	if text, at, _ := t.replay.finalState.engine.Fork().NextUnplayedStep(x.r.Context()); text != "" {
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
@@ -189,9 +189,9 @@ func (x *exchange) recordGateInJournal(name, event string) {
 	x.server.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// countAndDescribeRequest counts a request. If the request is not a repeated one, it also records what its last
+// countAndRecordRequest counts a request. If the request is not a repeated one, it also records what its last
 // message reports: results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
-func (x *exchange) countAndDescribeRequest(t *replayedRequest) {
+func (x *exchange) countAndRecordRequest(t *replayedRequest) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
@@ -236,7 +236,7 @@ func (x *exchange) sendScriptedFailure(t *replayedRequest) {
 		}
 		x.sendJSONBytes(http.StatusOK, []byte(fail.Raw))
 	case scenarios.FailPartialResponse:
-		x.sendPartialStream(t, fail)
+		x.sendPartialAnswer(t, fail)
 	case scenarios.FailStreamError:
 		if !t.request.Stream { // an event needs a stream
 			x.sendFailureWithStatus(fail, t.id)
@@ -244,10 +244,10 @@ func (x *exchange) sendScriptedFailure(t *replayedRequest) {
 		}
 		broken := *fail
 		broken.Cut = "error"
-		x.sendPartialStream(t, &broken)
+		x.sendPartialAnswer(t, &broken)
 	case scenarios.FailStreamFault:
 		s := x.newStreamEvents(t, t.message)
-		if silent := s.ApplyFaultOfKind(fail.Fault); t.request.Stream && x.sendEvents(s) && silent {
+		if silent := s.InjectFault(fail.Fault); t.request.Stream && x.sendEvents(s) && silent {
 			x.waitForClientDisconnect()
 		} else if !t.request.Stream {
 			x.sendMessage(t.request, s, t.message)
@@ -273,10 +273,10 @@ func (x *exchange) sendFailureWithStatus(fail *scenarios.Failure, id string) {
 		}
 	default:
 	}
-	x.sendJSON(e.Status, wire.NewError(e, fail.APIErrorDetailCode(), id))
+	x.sendJSON(e.Status, wire.NewErrorResponse(e, fail.APIErrorDetailCode(), id))
 }
 
-func (x *exchange) sendPartialStream(t *replayedRequest, fail *scenarios.Failure) {
+func (x *exchange) sendPartialAnswer(t *replayedRequest, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
 	if !t.request.Stream {
@@ -290,7 +290,7 @@ func (x *exchange) sendPartialStream(t *replayedRequest, fail *scenarios.Failure
 		if fail.Type == scenarios.FailStreamError {
 			e = fail.APIError()
 		}
-		s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
+		s.Add("error", wire.NewErrorResponse(e, "", x.w.Header().Get("Request-Id")))
 	}
 	if x.sendEvents(s) {
 		x.breakOffStartedResponse(fail.Cut)
@@ -301,7 +301,7 @@ func (x *exchange) sendPartialBody(m *wire.Message, cut string) {
 	body, err := protocol.Marshal(m.Body())
 	if err != nil || cut == "error" {
 		e := scenarios.APIError{Status: http.StatusInternalServerError, Message: "Internal server error"}
-		x.sendJSON(e.Status, wire.NewError(e, "", x.w.Header().Get("Request-Id")))
+		x.sendJSON(e.Status, wire.NewErrorResponse(e, "", x.w.Header().Get("Request-Id")))
 		return
 	}
 	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))

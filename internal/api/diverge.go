@@ -119,7 +119,7 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 }
 
 func isSameTool(scriptedName, actualName string) bool {
-	scriptedName = scenarios.FullToolName(scriptedName)
+	scriptedName = scenarios.CanonicalToolName(scriptedName)
 	return scriptedName == actualName || scriptedName == "Task" && actualName == "Agent" || scriptedName == "Agent" && actualName == "Task" ||
 		strings.HasPrefix(actualName, "mcp__") && strings.HasSuffix(actualName, "__"+scriptedName)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 type exchange struct {
-	history.Client
+	history.RequestSender
 	responseSender
 
 	server    *Server
@@ -68,18 +68,18 @@ func (x *exchange) setCommonResponseHeaders(requestIDOrEmpty string) (requestID 
 	return requestIDOrEmpty
 }
 
-func (x *exchange) sendRefusal(refusal *history.RefusalError) {
+func (x *exchange) sendRefusal(refusal *history.RejectedRequestError) {
 	id := x.setCommonResponseHeaders("")
 	if refusal.NoRetry {
 		x.w.Header().Set("X-Should-Retry", "false")
 	}
 	x.journalLine.Error = refusal.Message
-	x.sendJSON(refusal.Status, wire.NewError(scenarios.APIError{Status: refusal.Status, Message: refusal.Message}, refusal.Code, id))
+	x.sendJSON(refusal.Status, wire.NewErrorResponse(scenarios.APIError{Status: refusal.Status, Message: refusal.Message}, refusal.Code, id))
 	x.writeJournalLine()
 }
 
 func (x *exchange) sendRefusalOrServerError(err error) {
-	no, ok := errors.AsType[*history.RefusalError](err)
+	no, ok := errors.AsType[*history.RejectedRequestError](err)
 	switch {
 	case ok:
 	case x.r.Context().Err() != nil:
@@ -87,7 +87,7 @@ func (x *exchange) sendRefusalOrServerError(err error) {
 		x.writeJournalLine()
 		return
 	default: // an expression of the scenario failed
-		no = &history.RefusalError{Status: http.StatusInternalServerError, Message: "the scenario: " + err.Error(), NoRetry: true}
+		no = &history.RejectedRequestError{Status: http.StatusInternalServerError, Message: "the scenario: " + err.Error(), NoRetry: true}
 	}
 	x.sendRefusal(no)
 }
@@ -111,9 +111,9 @@ func (x *exchange) checkHeadersAndParseRequest() (*history.Request, error) {
 		return nil, err
 	}
 	if !utf8.Valid(body) {
-		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
+		return nil, &history.RejectedRequestError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
 	}
-	r, err := x.server.reader.Read(body, x.Client)
+	r, err := x.server.reader.Read(body, x.RequestSender)
 	x.journalLine.Model, x.journalLine.Stream, x.journalLine.Tools = r.Model, r.Stream, r.Tools.Names
 	x.reportUnknownKeys(r)
 	return r, err
@@ -125,20 +125,20 @@ func (x *exchange) validateHeadersAndSetStrictness() error {
 	if strict := x.Header.Get("X-Claudeless-Strict"); strict != "" {
 		var err error
 		if x.refusesUnmatchedPrompts, err = strconv.ParseBool(strings.ToLower(strict)); err != nil {
-			return &history.RefusalError{Status: http.StatusBadRequest, Message: "x-claudeless-strict: must be true, false, 1 or 0, not " + strconv.Quote(strict), NoRetry: true}
+			return &history.RejectedRequestError{Status: http.StatusBadRequest, Message: "x-claudeless-strict: must be true, false, 1 or 0, not " + strconv.Quote(strict), NoRetry: true}
 		}
 	}
 	switch {
 	case key != "" && bearer != "":
 		x.findings = append(x.findings, "authorization: both x-api-key and authorization were sent")
 	case key == "" && bearer == "" && x.server.Scenario.API.RequireAuth:
-		return &history.RefusalError{Status: http.StatusUnauthorized, Message: "x-api-key header is required", NoRetry: true}
+		return &history.RejectedRequestError{Status: http.StatusUnauthorized, Message: "x-api-key header is required", NoRetry: true}
 	}
 	if x.server.Scenario.API.Strict && x.Header.Get("Anthropic-Version") == "" {
-		return &history.RefusalError{Status: http.StatusBadRequest, Message: "anthropic-version: header is required"}
+		return &history.RejectedRequestError{Status: http.StatusBadRequest, Message: "anthropic-version: header is required"}
 	}
 	if kind := x.Header.Get("Content-Type"); kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
-		return &history.RefusalError{Status: http.StatusUnsupportedMediaType, Message: "content-type: must be application/json, not " + kind}
+		return &history.RejectedRequestError{Status: http.StatusUnsupportedMediaType, Message: "content-type: must be application/json, not " + kind}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (x *exchange) readAndUncompressBody() ([]byte, error) {
 			from = dec
 		}
 	default:
-		return nil, &history.RefusalError{Status: http.StatusUnsupportedMediaType, Message: "content-encoding: " + encoding + " is not known"}
+		return nil, &history.RejectedRequestError{Status: http.StatusUnsupportedMediaType, Message: "content-encoding: " + encoding + " is not known"}
 	}
 	var b bytes.Buffer
 	if err == nil {
@@ -174,9 +174,9 @@ func (x *exchange) readAndUncompressBody() ([]byte, error) {
 	case b.Len() > maxRequestBytes || errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		// The rest of the body is read too, because the client reads the response only after it has sent the body.
 		_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, 2*maxRequestBytes))
-		return nil, &history.RefusalError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size of 32 MB"}
+		return nil, &history.RejectedRequestError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size of 32 MB"}
 	case err != nil && x.r.Context().Err() == nil:
-		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body cannot be read: " + err.Error()}
+		return nil, &history.RejectedRequestError{Status: http.StatusBadRequest, Message: "the request body cannot be read: " + err.Error()}
 	}
 	return b.Bytes(), err
 }

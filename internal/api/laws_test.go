@@ -105,9 +105,9 @@ func (c *sessionModel) prompt(text string) {
 			c.requests = append(c.requests, modelRequest{history: begin, blocks: []block{{"type": "text", "text": ""}}, fails: fails})
 			c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": silentText}}})
 			begin, fails = slices.Clone(c.history), 0
-			req = scenarios.Request{Results: []scenarios.Result{}}
+			req = scenarios.Request{Results: []scenarios.ToolCallResult{}}
 		case more:
-			req = scenarios.Request{Results: []scenarios.Result{}}
+			req = scenarios.Request{Results: []scenarios.ToolCallResult{}}
 		case len(waiting) > 0:
 			req = scenarios.Request{Prompt: waiting[0], IsInterjected: true}
 			waiting = waiting[1:]
@@ -153,7 +153,7 @@ func (c *sessionModel) blocks(said *[]block, reply scenarios.Reply) []block {
 				*said = append(*said, block{"type": "text", "text": b.Text})
 			}
 		case protocol.ThinkingBlock:
-			b = scenarios.WithSignature(b)
+			b = scenarios.WithDefaultSignature(b)
 			*said = append(*said, block{"type": "thinking", "thinking": b.Thinking, "signature": b.Signature})
 		case protocol.ToolUse:
 			c.ids++
@@ -177,14 +177,14 @@ func (c *sessionModel) answer(begin []turnMessage, said []block, fails int) {
 }
 
 // run returns a result for each call.
-func (c *sessionModel) run(calls []block) ([]scenarios.Result, turnMessage) {
-	var results []scenarios.Result
+func (c *sessionModel) run(calls []block) ([]scenarios.ToolCallResult, turnMessage) {
+	var results []scenarios.ToolCallResult
 	message := turnMessage{role: "user", context: c.contexts()}
 	for _, call := range calls {
 		text, bad := randomWord(c.r)+" "+randomWord(c.r), c.r.IntN(4) == 0
 		id, _ := call["id"].(string)
 		name, _ := call["name"].(string)
-		results = append(results, scenarios.Result{ToolUseID: id, Tool: name, Text: text, IsError: bad})
+		results = append(results, scenarios.ToolCallResult{ToolUseID: id, Tool: name, Text: text, IsError: bad})
 		message.blocks = append(message.blocks, block{"type": "tool_result", "tool_use_id": id, "content": text, "is_error": bad})
 	}
 	return results, message

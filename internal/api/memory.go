@@ -17,12 +17,12 @@ import (
 // can be answered from its history alone.
 type requestNamespaceMemory struct {
 	mu                sync.Mutex
-	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
-	attempts          history.BoundedMap[history.Digest, attemptCount]
-	lastConversations history.BoundedMap[conversationKey, *lastConversation]
-	compactedRoots    history.BoundedMap[string, historyRoot]                  // compacted histories, by their summary
-	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
-	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
+	states            history.LRUCache[history.Digest, *conversationState] // state after each replayed prefix of a history
+	attempts          history.LRUCache[history.Digest, attemptCount]
+	lastConversations history.LRUCache[conversationKey, *lastConversation]
+	compactedRoots    history.LRUCache[string, historyRoot]                  // compacted histories, by their summary
+	scripts           history.LRUCache[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
+	agents            history.LRUCache[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
 	counter           *gate.ExclusiveNameClaimsOfProcesses // counts attempts over several servers; nil means only this server
 
@@ -33,9 +33,9 @@ type requestNamespaceMemory struct {
 // newRequestNamespaceMemory returns a memory for at least minEntriesOfEachKind entries of each kind; 0 or less means none.
 func newRequestNamespaceMemory(minEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
-		states: history.NewBoundedMap[history.Digest, *conversationState](minEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](minEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](minEntriesOfEachKind),
-		compactedRoots: history.NewBoundedMap[string, historyRoot](minEntriesOfEachKind),
-		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](minEntriesOfEachKind), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](minEntriesOfEachKind),
+		states: history.NewLRUCache[history.Digest, *conversationState](minEntriesOfEachKind), attempts: history.NewLRUCache[history.Digest, attemptCount](minEntriesOfEachKind), lastConversations: history.NewLRUCache[conversationKey, *lastConversation](minEntriesOfEachKind),
+		compactedRoots: history.NewLRUCache[string, historyRoot](minEntriesOfEachKind),
+		scripts:        history.NewLRUCache[subagentScriptKey, []*subagentScript](minEntriesOfEachKind), agents: history.NewLRUCache[conversationKey, *scenarios.Engine](minEntriesOfEachKind),
 		prompts: newPromptCache(minEntriesOfEachKind), claimedSteps: map[history.Digest]int{},
 	}
 }
@@ -117,12 +117,12 @@ func (m *requestNamespaceMemory) countAttempt(conversation conversationKey, key 
 // the maxLookBackBlocks blocks before the mark.
 type promptCache struct {
 	mu             sync.Mutex
-	expiryByPrefix history.BoundedMap[history.Digest, time.Time]
+	expiryByPrefix history.LRUCache[history.Digest, time.Time]
 }
 
 // newPromptCache creates a cache of the last n prefixes; with n <= 0 it stores nothing.
 func newPromptCache(n int) *promptCache {
-	return &promptCache{expiryByPrefix: history.NewBoundedMap[history.Digest, time.Time](n)}
+	return &promptCache{expiryByPrefix: history.NewLRUCache[history.Digest, time.Time](n)}
 }
 
 // cacheUsageBytes holds the bytes of a request that were read from the cache, written to it for 5 minutes or 1 hour, or neither.
@@ -246,5 +246,5 @@ func (a *scriptedAnswer) addReplyBlocksUsageAndGates(reply scenarios.Reply) {
 		}
 		a.usage = &sum
 	}
-	a.hasCalls = scenarios.StopReason(reply.Blocks) == "tool_use"
+	a.hasCalls = scenarios.DefaultStopReason(reply.Blocks) == "tool_use"
 }

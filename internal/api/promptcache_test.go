@@ -19,7 +19,7 @@ func cacheRequest(t *testing.T, body string) *history.Request {
 	if !json.Valid([]byte(body)) {
 		t.Fatal(body)
 	}
-	r, err := history.NewRequestReader(0).Read([]byte(body), history.ClientFromRequestHeaders(&http.Request{Header: http.Header{}}, "", ""))
+	r, err := history.NewRequestReader(0).Read([]byte(body), history.SenderFromRequestHeaders(&http.Request{Header: http.Header{}}, "", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

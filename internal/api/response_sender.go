@@ -18,7 +18,7 @@ import (
 type responseSender struct {
 	w     http.ResponseWriter
 	r     *http.Request
-	clock Clock
+	clock ClockWithIDs
 
 	sentStatus     int      // 0 means nothing was sent
 	sentEventCount int      // number of stream events sent

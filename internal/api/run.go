@@ -21,7 +21,7 @@ func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory,
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = historyGroupSplitter{f.memory, f.requestConversationKey(), &r.Client, f.replayer.usesContext}.splitIntoGroupsWithKeys(messages)
+	f.groups = historyGroupSplitter{f.memory, f.requestConversationKey(), &r.RequestSender, f.replayer.usesContext}.splitIntoGroupsWithKeys(messages)
 	f.setVariablesAndAnswerSalt()
 	if sharedMemory.ruleClaims != nil { // two sessions with equal histories may have different answers
 		f.answerSalt = f.answerSalt.Chain("claims", r.Session, r.Agent)
@@ -30,7 +30,7 @@ func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory,
 }
 
 // Run replays the history. It changes only f and the memory of the namespace. The error comes from an expression or
-// from ctx, or is a [*history.RefusalError].
+// from ctx, or is a [*history.RejectedRequestError].
 func (f *historyReplay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
@@ -38,7 +38,7 @@ func (f *historyReplay) Run(ctx context.Context) error {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
-	st, from := f.beginReplay()
+	st, from := f.beginReplayAndStoreRoot()
 	f.memory.mu.Lock()
 	for i := last - 1; i >= from; i-- {
 		if known, ok := f.memory.states.Get(f.stateKeyAfterGroup(i)); ok {
@@ -91,7 +91,7 @@ func (f *historyReplay) computeStateAfterGroup(ctx context.Context, stateBefore 
 	return &next, nil
 }
 
-func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *conversationState, g *historyGroupWithKeys, step history.Step) error {
+func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *conversationState, g *historyGroupWithKeys, step history.Segment) error {
 	req := scenarios.Request{Prompt: step.Text}
 	switch step.Kind {
 	case history.KindSummaryReplacingHistory, history.KindResultsOfEndedTurn: // replaced by a summary, or never sent to the model
@@ -107,10 +107,10 @@ func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *co
 	case history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply:
 		req.IsInjected, req.IsNotification = true, step.Kind == history.KindClaudeCodeTextNeedingReply
 		if state.answer != nil && state.answer.hasMoreSteps && !state.answer.hasCalls {
-			req = scenarios.Request{Results: []scenarios.Result{}}
+			req = scenarios.Request{Results: []scenarios.ToolCallResult{}}
 		}
 	case history.KindTextRequestingRestOfReply:
-		req = scenarios.Request{Results: []scenarios.Result{}}
+		req = scenarios.Request{Results: []scenarios.ToolCallResult{}}
 		state.wasReminded = true
 	case history.KindBackgroundWorkNotice:
 		req.IsInjected, req.IsNotification = true, true
@@ -133,10 +133,10 @@ func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *co
 	case reply.Failure != nil:
 	case reply.Fault == "529-storm":
 		reply.Failure = scenarios.FailureByName(string(scenarios.FailOverloaded))
-	case scenarios.ChangesStreamedMessages(reply.Fault):
+	case scenarios.FaultChangesStreamedMessages(reply.Fault):
 		reply.Failure = &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: reply.Fault}
 	}
-	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
+	req.Vars, req.Counter = scenarios.ExpressionVars{}, nil // dropped, because they refer to the body, which is not kept
 	state.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
 	state.answer.addReplyBlocksUsageAndGates(reply)
 	return f.appendRepliesUntilNextPrompt(ctx, state, g)
@@ -161,7 +161,7 @@ func (f *historyReplay) recordMissingValues(reply scenarios.Reply) {
 func (f *historyReplay) appendRepliesUntilNextPrompt(ctx context.Context, st *conversationState, g *historyGroupWithKeys) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
-		req := scenarios.Request{Results: []scenarios.Result{}}
+		req := scenarios.Request{Results: []scenarios.ToolCallResult{}}
 		added := false
 		switch {
 		case a.hasOnlyEmptyTexts() && !st.wasReminded && f.request.IsClaudeCode(): // the CLI asks again after an empty reply
@@ -186,21 +186,21 @@ func (f *historyReplay) appendRepliesUntilNextPrompt(ctx context.Context, st *co
 		if reply.Failure != nil && a.reply.Failure == nil {
 			a.reply.Failure, a.reply.Rule = reply.Failure, reply.Rule
 		}
-		req.Vars, req.Counter = scenarios.Vars{}, nil
+		req.Vars, req.Counter = scenarios.ExpressionVars{}, nil
 		a.lastRequest = req
 		a.addReplyBlocksUsageAndGates(reply)
 	}
 	return nil
 }
 
-func (f *historyReplay) toScenarioResultsInCallOrder(results []*history.Result, toolUses []history.ToolUse) []scenarios.Result {
-	out := make([]scenarios.Result, 0, len(results))
+func (f *historyReplay) toScenarioResultsInCallOrder(results []*history.ToolResult, toolUses []history.ToolUse) []scenarios.ToolCallResult {
+	out := make([]scenarios.ToolCallResult, 0, len(results))
 	for _, u := range toolUses {
 		for _, r := range results {
 			if r.ID != u.ID {
 				continue
 			}
-			res := scenarios.Result{ToolUseID: r.ID, Tool: u.Name, Text: r.Text, IsError: r.IsError, Content: r.Content}
+			res := scenarios.ToolCallResult{ToolUseID: r.ID, Tool: u.Name, Text: r.Text, IsError: r.IsError, Content: r.Content}
 			if strings.HasPrefix(u.Name, "mcp__") && strings.HasPrefix(r.Text, "{") && json.Valid([]byte(r.Text)) {
 				res.Structured = json.RawMessage(r.Text)
 			}
@@ -226,7 +226,7 @@ func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversati
 	if what := a.diffHistory(assistantGroup, f.request.Tools); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", assistantGroup.Index, what)
 		if f.replayer.scenario.API.Diverged == "error" {
-			return nil, &history.RefusalError{Status: 400, Message: text, NoRetry: true}
+			return nil, &history.RejectedRequestError{Status: 400, Message: text, NoRetry: true}
 		}
 		f.findings = append(f.findings, text)
 	}

@@ -39,8 +39,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{
-		Client: history.ClientFromRequestHeaders(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
-		server: s, namespace: s.namespaceFor(name), startedAt: s.Clock.Now(),
+		RequestSender: history.SenderFromRequestHeaders(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
+		server: s, namespace: s.getOrCreateNamespace(name), startedAt: s.Clock.Now(),
 	}
 	x.serveEndpoint(path)
 }
@@ -48,7 +48,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) serveEndpoint(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
-		x.sendRefusal(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
+		x.sendRefusal(&history.RejectedRequestError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
 		return
 	}
 	_, model, isModel := strings.Cut(path, "/v1/models/")
@@ -64,13 +64,13 @@ func (x *exchange) serveEndpoint(path string) {
 	case isModel && x.r.Method == http.MethodGet:
 		x.answerAndJournalSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
-		x.sendRefusal(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
+		x.sendRefusal(&history.RejectedRequestError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
 		x.answerAndJournalSideRequest("hello", "", func() { x.w.WriteHeader(http.StatusOK) })
 	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
 		x.answerAndJournalSideRequest("telemetry", "", func() { x.sendJSON(http.StatusOK, struct{}{}) })
 	default:
-		x.sendRefusal(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
+		x.sendRefusal(&history.RejectedRequestError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
 	}
 }
 
@@ -87,7 +87,7 @@ func (x *exchange) serveTokenCount() {
 	x.answerAndJournalSideRequest("count_tokens", r.Model, func() {
 		x.sendJSON(http.StatusOK, struct {
 			InputTokens int `json:"input_tokens"`
-		}{scenarios.Tokens(r.InputSizeInBytes())})
+		}{scenarios.EstimateTokens(r.InputSizeInBytes())})
 	})
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Clock provides the time and ids of a run.
-type Clock interface {
+// ClockWithIDs provides the time and ids of a run.
+type ClockWithIDs interface {
 	Now() time.Time
 	// Sleep waits; if ctx ends first, it returns the error of ctx.
 	Sleep(ctx context.Context, d time.Duration) error
@@ -35,7 +35,7 @@ type Clock interface {
 // Options configure a Server. Scenario and Clock are required.
 type Options struct {
 	Scenario *scenarios.Scenario
-	Clock    Clock
+	Clock    ClockWithIDs
 	Capture  io.Writer // receives the journal, one line per write; nil means no journal
 	// Token is required for the control routes. If it is "", these routes need no token, but accept only requests from
 	// this machine. For all other routes, the listener controls access.
@@ -76,7 +76,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("api: Scenario and Clock must be set")
 	}
 	o.Memory = cmp.Or(o.Memory, 4096)
-	o.Scenario.HideSecrets(journal.SecretFinder(o.Environ))
+	o.Scenario.HideSecrets(journal.NewSecretFinder(o.Environ))
 	var ids idSource
 	if o.Scenario.Seed != nil {
 		ids.Seed = history.Digest{}.Chain("seed", strconv.FormatInt(*o.Scenario.Seed, 10))
@@ -94,7 +94,7 @@ func (s *Server) newJournal(w io.Writer, now func() time.Time) *journal.Journal 
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-func (s *Server) namespaceFor(name string) *requestNamespace {
+func (s *Server) getOrCreateNamespace(name string) *requestNamespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
@@ -207,7 +207,7 @@ type historyReplay struct {
 	replayer                    *historyReplayer
 	memory                      *requestNamespaceMemory
 	request                     *history.Request
-	vars                        scenarios.Vars
+	vars                        scenarios.ExpressionVars
 	answerSalt                  history.Digest // digest of everything that answers depend on, except the history
 	findings                    []string
 	unofferedTools              []string // tools that the answer calls and the request does not offer; nil for Claude Code
@@ -238,13 +238,13 @@ func (g *historyGroupWithKeys) summary() string {
 type historyGroupSplitter struct {
 	memory          *requestNamespaceMemory
 	conversation    conversationKey // the session and agent of the request
-	client          *history.Client
+	client          *history.RequestSender
 	includesContext bool // texts that accompany prompts are part of the key
 }
 
 func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Message) []historyGroupWithKeys {
 	var key history.Digest
-	read := s.client.GroupAdjacentMessagesByRole(messages)
+	read := s.client.GroupAndInterpretMessages(messages)
 	groups := make([]historyGroupWithKeys, len(read))
 	for i := range groups {
 		g := &groups[i]
@@ -269,7 +269,7 @@ func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *historyGroupWithKey
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.countBlocksOfResentFailedPrompt(keyBeforeGroup, in); n > 0 {
-			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.PromptFromFirstBlocks(n), in.PromptWithoutFirstBlocks(n)}, g.Steps[i+1:])
+			g.Steps = slices.Concat(g.Steps[:i], []history.Segment{in.PromptFromFirstBlocks(n), in.PromptWithoutFirstBlocks(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
 		keyBeforeGroup = keyBeforeGroup.ChainDigest(in.Digest(g.Uses))
@@ -285,7 +285,7 @@ func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *historyGroupWithKey
 }
 
 // countBlocksOfResentFailedPrompt returns how many blocks at the beginning of a prompt repeat an earlier, failed prompt.
-func (s historyGroupSplitter) countBlocksOfResentFailedPrompt(keyBeforePrompt history.Digest, prompt *history.Step) int {
+func (s historyGroupSplitter) countBlocksOfResentFailedPrompt(keyBeforePrompt history.Digest, prompt *history.Segment) int {
 	if prompt.Kind != history.KindPrompt || len(prompt.Blocks) < 2 {
 		return 0
 	}

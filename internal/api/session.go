@@ -10,12 +10,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// beginReplay returns the state from which the replay starts, and the index of the first group to replay. Usually the
+// beginReplayAndStoreRoot returns the state from which the replay starts, and the index of the first group to replay. Usually the
 // replay starts at the beginning of the scenario or of a sub-agent's script. If the history of the session was cut, it
-// starts from the last state of the session. beginReplay stores the beginning of the history in the memory of the
+// starts from the last state of the session. beginReplayAndStoreRoot stores the beginning of the history in the memory of the
 // namespace. After a cut, it also updates the attempt and the salt of the replay.
-func (f *historyReplay) beginReplay() (initialState *conversationState, firstGroupIndex int) {
-	start := &conversationState{engine: f.startEngineOfMainOrSubagent()}
+func (f *historyReplay) beginReplayAndStoreRoot() (initialState *conversationState, firstGroupIndex int) {
+	start := &conversationState{engine: f.forkEngineOfMainOrSubagent()}
 	if f.request.Session == "" {
 		return start, 0
 	}
@@ -124,9 +124,9 @@ func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversati
 	}
 }
 
-// ScriptedCompactSummary returns the scenario's summary of a conversation to be compacted, or false if the session is unknown. It counts
+// CountCompactionAndGetSummary returns the scenario's summary of a conversation to be compacted, or false if the session is unknown. It counts
 // the compactions of the session.
-func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
+func (m *requestNamespaceMemory) CountCompactionAndGetSummary(ctx context.Context, c *history.RequestSender) (summary string, isKnown bool) {
 	key := conversationKey{c.Session, c.Agent}
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(key)
@@ -143,7 +143,7 @@ func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *
 	return protocol.Content{Blocks: reply.Blocks}.Plain(), err == nil
 }
 
-func (f *historyReplay) startEngineOfMainOrSubagent() *scenarios.Engine {
+func (f *historyReplay) forkEngineOfMainOrSubagent() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.getOrClaimSubagentEngine(); e != nil {
 			f.answerSalt = f.answerSalt.Chain("agent", f.request.Session, f.request.Agent)
@@ -258,5 +258,5 @@ func (f *historyReplay) recordAttemptOutcome(failed bool) {
 
 // UnmetResultExpectationsOfLastGroup returns the expectations about results that the last group did not meet.
 func (f *historyReplay) UnmetResultExpectationsOfLastGroup() []scenarios.ExpectationResult {
-	return f.finalState.engine.UnmetResults()[len(f.stateBeforeLast.engine.UnmetResults()):]
+	return f.finalState.engine.UnmetResultExpectations()[len(f.stateBeforeLast.engine.UnmetResultExpectations()):]
 }

@@ -162,8 +162,8 @@ func BuiltInSkillsInContext() []BuiltinCommand {
 //go:embed report_shapes.txt
 var reportShapes string
 
-// NeutralizeReport neutralizes texts in the report of an agent that look like messages of the CLI, and returns the names of their shapes.
-func NeutralizeReport(report string) (neutralized string, found []string) {
+// EscapeCLILookalikes neutralizes texts in the report of an agent that look like messages of the CLI, and returns the names of their shapes.
+func EscapeCLILookalikes(report string) (neutralized string, found []string) {
 	for row := range strings.Lines(reportShapes) {
 		name, pattern, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
 		changed := regexp.MustCompile(pattern).ReplaceAllString(report, `${1}\${2}`)

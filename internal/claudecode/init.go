@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Init returns the init event of a version, without the values of a particular run.
-func (p Profile) Init() protocol.Init {
-	ev := protocol.Init{
+// InitEventTemplate returns the init event of a version, without the values of a particular run.
+func (p Profile) InitEventTemplate() protocol.InitEvent {
+	ev := protocol.InitEvent{
 		SlashCommands:         p.availableCommandNames(func(BuiltinCommand) bool { return true }),
 		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
 		ClaudeCodeVersion:     p.version,

@@ -177,12 +177,12 @@ func BetasOmittedOnRetry(repetition int) []string {
 }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
-func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
-	if !f.CanThink {
+func (p Profile) RequestBetas(conditions BetaHeaderConditions) []string {
+	if !conditions.CanThink {
 		return []string{"claude-code-20250219"}
 	}
 	betas := []string{"claude-code-20250219", "interleaved-thinking-2025-05-14", "context-management-2025-06-27"}
-	if f.Model == "claude-haiku-4-5" || f.Model == "claude-haiku-5-5" {
+	if conditions.Model == "claude-haiku-4-5" || conditions.Model == "claude-haiku-5-5" {
 		betas = slices.Concat(betas[1:], betas[:1])
 	}
 	if hasOAuthCredential(p.env) {
@@ -193,21 +193,21 @@ func (p Profile) RequestBetas(f BetaHeaderConditions) []string {
 		name    string
 	}{
 		{p.UsesDefaultURL(), "prompt-caching-scope-2026-01-05"},
-		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
-		{f.SystemReminders && !f.Bare && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
+		{conditions.EffortPerTurn, "per-turn-control-2026-07-01"},
+		{conditions.SystemReminders && !conditions.Bare && conditions.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
 		{p.UsesDefaultURL() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
-		{f.MillionTokens, "context-1m-2025-08-07"},
+		{conditions.MillionTokens, "context-1m-2025-08-07"},
 		{true, betaTokenCount},
-		{f.HasToolSearch, BetaToolSearch},
+		{conditions.HasToolSearch, BetaToolSearch},
 		{p.UsesDefaultURL(), "mid-conversation-system-clear-at-2026-08-21"},
-		{f.HasEffort, "effort-2025-11-24"},
+		{conditions.HasEffort, "effort-2025-11-24"},
 		{p.UsesDefaultURL(), "thinking-binding-controls-2026-08-01"},
-		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
-		{f.ThinkingUpdates, BetaThinkingShow},
+		{conditions.CheckedCalls, "dangerous-tool-use-2026-09-03"},
+		{conditions.ThinkingUpdates, BetaThinkingShow},
 		{p.env.PromptCacheTTL() == "1h", "extended-cache-ttl-2025-04-11"},
 		{p.UsesDefaultURL(), "cache-diagnosis-2026-04-07"},
-		{f.FastMode, "fast-mode-2026-02-01"},
-		{f.ChecksCalls, "afk-mode-2026-01-31"},
+		{conditions.FastMode, "fast-mode-2026-02-01"},
+		{conditions.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {
 			betas = append(betas, row.name)

@@ -221,9 +221,9 @@ func ResolveModelInPlanMode(requestedName string) string {
 // all models. The default model is always available (observed with 2.1.330).
 type AvailableModels []string
 
-// Instead returns the model that replaces a requested one that is not available. If the user requested a family, it is the newest
+// ReplacementIfUnavailable returns the model that replaces a requested one that is not available. If the user requested a family, it is the newest
 // listed model of the family that is not retired, else the default model.
-func (a AvailableModels) Instead(requested string) (model string, isReplaced bool) {
+func (a AvailableModels) ReplacementIfUnavailable(requested string) (model string, isReplaced bool) {
 	requested = strings.ToLower(strings.TrimSpace(requested))
 	if a == nil || slices.Contains([]string{"", "default", "opus", DefaultModel}, requested) || a.includes(CanonicalModelName(ResolveModel(requested))) {
 		return "", false

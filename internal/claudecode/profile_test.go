@@ -58,7 +58,7 @@ func TestProfile(t *testing.T) {
 			if got := p.HasTool("Monitor"); got != test.monitor || !p.HasTool("Read") {
 				t.Errorf("HasTool(Monitor) = %t, HasTool(Read) = %t", got, p.HasTool("Read"))
 			}
-			if got := len(p.Init().Capabilities); got != test.capabilities {
+			if got := len(p.InitEventTemplate().Capabilities); got != test.capabilities {
 				t.Errorf("%d capabilities, want %d", got, test.capabilities)
 			}
 			first := append(slices.Clone(p.FeaturesOnlyInNewerVersions()), "")[0]

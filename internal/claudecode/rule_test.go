@@ -3,7 +3,7 @@ package claudecode
 import "testing"
 
 func TestParseRuleText(t *testing.T) {
-	for text, want := range map[string]ParsedRule{
+	for text, want := range map[string]ParsedPermissionRule{
 		"":                 {},
 		"Bash":             {Tool: "Bash"},
 		"Bash)":            {Tool: "Bash)"},
@@ -16,7 +16,7 @@ func TestParseRuleText(t *testing.T) {
 		`Bash(echo \\)`:    {Tool: "Bash", Content: `echo \\`, HasContent: true, IsClosed: true},
 		"mcp__s__*":        {Tool: "mcp__s__*"},
 	} {
-		if got := ParseRuleText(text); got != want {
+		if got := ParsePermissionRule(text); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}

@@ -126,25 +126,25 @@ func ToolSearchWords(toolName string) (hint, description string) {
 //go:embed documentation_sites.txt
 var documentationSites string
 
-// IsDocumentationPage reports whether a page belongs to a site whose pages need no permission to be fetched (observed with 2.1.329).
-func IsDocumentationPage(host, path string) bool {
+// NeedsNoPermissionToFetch reports whether a page belongs to a site whose pages need no permission to be fetched (observed with 2.1.329).
+func NeedsNoPermissionToFetch(host, path string) bool {
 	return slices.ContainsFunc(strings.Fields(documentationSites), func(site string) bool {
 		return strings.HasPrefix(strings.ToLower(host)+strings.TrimSuffix(path, "/")+"/", site+"/")
 	})
 }
 
-// ParsedRule contains the parts of a permission rule: Tool or Tool(content). ParsedRule{} is an empty rule.
-type ParsedRule struct {
+// ParsedPermissionRule contains the parts of a permission rule: Tool or Tool(content). ParsedPermissionRule{} is an empty rule.
+type ParsedPermissionRule struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
 	HasContent bool   // there is an opening parenthesis
 	IsClosed   bool   // the text ends with a closing parenthesis that is not escaped
 }
 
-// ParseRuleText splits the text of a rule without validating it. If the closing parenthesis is missing, Content
+// ParsePermissionRule splits the text of a rule without validating it. If the closing parenthesis is missing, Content
 // is everything after the opening one.
-func ParseRuleText(text string) ParsedRule {
-	var r ParsedRule
+func ParsePermissionRule(text string) ParsedPermissionRule {
+	var r ParsedPermissionRule
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
 	if r.HasContent {
 		content, closed := strings.CutSuffix(r.Content, ")")

@@ -23,7 +23,7 @@ import (
 
 // Main runs the program in the real process and returns its exit code. earlySignals holds signals that arrived before.
 func Main(earlySignals chan os.Signal) int {
-	s := process.NewSystem()
+	s := process.InitSystemSIGPIPEAndLog()
 	if isClaudeCommandLine(s) {
 		s = s.WithEarlySignals(earlySignals)
 	} else {
@@ -38,10 +38,10 @@ func Run(ctx context.Context, s *process.System) int {
 	s = procio.WithShimEnvFile(s)
 	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
 		code, err := procio.ExecOrRunRealClaude(ctx, s, fault, argv)
-		return max(code, process.ReportError(s.Stderr, err))
+		return max(code, process.PrintErrorReturningExitCode(s.Stderr, err))
 	}
 	if !isClaudeCommandLine(s) {
-		return process.ReportError(s.Stderr, runCommandOrClaude(ctx, s))
+		return process.PrintErrorReturningExitCode(s.Stderr, runCommandOrClaude(ctx, s))
 	}
 	if s.Getenv("CLAUDELESS_RUN") == "" { // otherwise claudeless exec reports them
 		for _, name := range procio.UnknownClaudelessVariables(s.Environ) {

@@ -31,7 +31,7 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 }
 
 // noSignals receives no signal.
-type noSignals struct{ process.Lifetime }
+type noSignals struct{ process.SignalsAndParent }
 
 func (noSignals) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
 

@@ -38,14 +38,14 @@ type commandEntry struct {
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
-		{name: "fixture", usage: "fixture serve|check|clone|list|token", help: "Run, check or clone MCP servers defined in TOML files", run: kongCommand[filecmd.Fixture]("fixture")},
+		{name: "fixture", usage: "fixture serve|check|clone|list|token", help: "Run, check or clone MCP servers defined in TOML files", run: kongCommand[filecmd.FixtureCommand]("fixture")},
 		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Serve a scenario as the Messages API, for the real claude and SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importCmd]("import")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless instead of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Check earlier runs again, from journals written with --capture", run: kongCommand[execcmd.VerifyJournalsCommand]("verify")},
-		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or merge the shards of a run and check them together", run: kongCommand[execcmd.Report]("report")},
-		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
+		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or merge the shards of a run and check them together", run: kongCommand[execcmd.ReportCommand]("report")},
+		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.JournalCommand]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "List, wait for or release gates (points at which scripted steps wait)", run: kongCommand[execcmd.GatesCommand]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture and compare screens of the real claude, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},

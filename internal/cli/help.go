@@ -42,7 +42,7 @@ type versionCmd struct {
 
 func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
-		return printVersionFacts(s, claudecode.ProfileForExactVersion(c.Of), c.JSON)
+		return printClaudeVersionReport(s, claudecode.ProfileForExactVersion(c.Of), c.JSON)
 	}
 	who := help.Identify(s, claudelessVersion(), claudecode.DefaultVersion)
 	line := fmt.Sprintf("claudeless %s (simulates claude %s)", who.Claudeless, who.Claude)
@@ -61,7 +61,7 @@ type versionReport struct {
 	Unsimulated []string `json:"not_played"` // known behaviour of the version that claudeless does not simulate
 }
 
-func printVersionFacts(s *process.System, p claudecode.Profile, asJSON bool) error {
+func printClaudeVersionReport(s *process.System, p claudecode.Profile, asJSON bool) error {
 	r := versionReport{p.Version(), p.IsVersionInMeasuredRange(), append([]string{}, p.FeaturesOnlyInNewerVersions()...), append([]string{}, p.BehaviorSimulatedAsInNewerVersions()...)}
 	if asJSON {
 		return s.PrintIndentedJSON(r)
@@ -125,10 +125,10 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.WithHint("missing shell name", strings.Join(help.Shells(), ", "))
+		return process.WithHint("missing shell name", strings.Join(help.CompletionShells(), ", "))
 	}
-	if !slices.Contains(help.Shells(), words[0]) {
-		return fmt.Errorf("no completions for the shell %q; supported: %s", words[0], strings.Join(help.Shells(), ", "))
+	if !slices.Contains(help.CompletionShells(), words[0]) {
+		return fmt.Errorf("no completions for the shell %q; supported: %s", words[0], strings.Join(help.CompletionShells(), ", "))
 	}
 	return writeHelpText(s, words[0])
 }

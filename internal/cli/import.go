@@ -47,7 +47,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	place := importer.CurrentEnvironment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
-		return c.printSecretsInInputFiles(s, place)
+		return c.auditInputFilesForSecrets(s, place)
 	}
 	const memory = 130 << 20 // this allows a session of 100 MB
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
@@ -62,7 +62,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, RivalDir: c.Against, ExactPatterns: c.Exact, LinkResults: c.Link, KeepThinking: c.Thinking,
 		KeepFiles: c.Reads, KeepBigResults: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout,
 	}
-	shown := &readProgressLine{w: s.ProgressTerminalOrNil()}
+	shown := &importProgressLine{w: s.ProgressTerminalOrNil()}
 	o.Progress = shown
 	if c.Check {
 		self, err := s.Executable()
@@ -98,7 +98,7 @@ func (c *importCmd) outputDir(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
 	}
-	return cmp.Or(c.Name, importer.DefaultName(c.Files))
+	return cmp.Or(c.Name, importer.DefaultScenarioName(c.Files))
 }
 
 func (c *importCmd) writeJSONReport(s *process.System, out *importer.Outcome) error {
@@ -116,8 +116,8 @@ func (c *importCmd) writeJSONReport(s *process.System, out *importer.Outcome) er
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *importCmd) printSecretsInInputFiles(s *process.System, environment importer.CurrentEnvironment) error {
-	leaks, err := importer.Audit(c.Files, environment)
+func (c *importCmd) auditInputFilesForSecrets(s *process.System, environment importer.CurrentEnvironment) error {
+	leaks, err := importer.FindSecretsInFiles(c.Files, environment)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)
 	}
@@ -130,13 +130,13 @@ func (c *importCmd) printSecretsInInputFiles(s *process.System, environment impo
 	return nil
 }
 
-type readProgressLine struct {
+type importProgressLine struct {
 	w           io.Writer
 	lastShown   int64 // bytes shown last
 	isLineShown bool  // the progress line is visible
 }
 
-func (p *readProgressLine) ReportRead(fileBytesRead int64) {
+func (p *importProgressLine) ReportRead(fileBytesRead int64) {
 	const every = 8 << 20
 	if p.w == nil || fileBytesRead >= p.lastShown && fileBytesRead-p.lastShown < every {
 		return

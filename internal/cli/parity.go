@@ -51,7 +51,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.WatchSignals(ctx)
 	defer signals.StopAndCancelContext()
 	if c.Isolated {
-		return suite.ServeJob(ctx, s)
+		return suite.RunJobFromStdin(ctx, s)
 	}
 	self, err := s.Executable()
 	if err != nil {

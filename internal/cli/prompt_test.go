@@ -61,7 +61,7 @@ func TestReadPrompt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := promptOfArgumentAndStdin(context.Background(), s, f)
+			got, err := requiredPromptFromArgOrStdin(context.Background(), s, f)
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -82,7 +82,7 @@ func TestSilentStdinIsWaitedForThreeSeconds(t *testing.T) {
 		r, w := io.Pipe()
 		s.Stdin = r
 		start := time.Now()
-		got, err := promptOfArgumentAndStdin(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
+		got, err := requiredPromptFromArgOrStdin(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
 		if waited := time.Since(start); waited != 3*time.Second {
 			t.Errorf("waited %v", waited)
 		}
@@ -108,7 +108,7 @@ func TestSlowStdinIsReadToItsEnd(t *testing.T) {
 			io.WriteString(w, "data")
 			w.Close()
 		}()
-		got, err := promptOfArgumentAndStdin(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
+		got, err := requiredPromptFromArgOrStdin(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
 		if got != "hi\nslow data" || err != nil || stderr.Len() > 0 {
 			t.Errorf("prompt %q, error %v, stderr %q", got, err, stderr)
 		}
@@ -126,8 +126,8 @@ func TestInterruptWhileReadingStdin(t *testing.T) {
 			time.Sleep(time.Second)
 			cancel(&process.SignalError{Signal: syscall.SIGINT})
 		}()
-		_, err := promptOfArgumentAndStdin(ctx, s, &flags.Flags{})
-		if code := process.ReportError(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
+		_, err := requiredPromptFromArgOrStdin(ctx, s, &flags.Flags{})
+		if code := process.PrintErrorReturningExitCode(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
 			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		w.Close()

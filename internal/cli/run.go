@@ -29,8 +29,8 @@ import (
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.StopAndCancelContext()
-	sys = signals.LimitWrites(sys)
-	plan, err := resolvePlanInWorktree(ctx, sys, f)
+	sys = signals.WithWriteTimeoutAfterSignal(sys)
+	plan, err := resolvePlanInNewWorktreeIfAsked(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
@@ -41,7 +41,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	}
 	defer func() { closeAndWriteStreamJSONFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
 	if f.InitOnly {
-		session.RunInitialHooks(ctx, s)
+		session.RunSetupAndSessionStartHooks(ctx, s)
 		return nil
 	}
 	prompts, err := textRunPrompts(ctx, sys, f, s)
@@ -67,8 +67,8 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.StopAndCancelContext()
-	sys = signals.LimitWrites(sys)
-	plan, err := resolvePlanInWorktree(ctx, sys, f)
+	sys = signals.WithWriteTimeoutAfterSignal(sys)
+	plan, err := resolvePlanInNewWorktreeIfAsked(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
@@ -96,13 +96,13 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 // closeAndWriteStreamJSONFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput, and before
 // them those of SessionStart hooks that did not run before because the session had no turn.
 func closeAndWriteStreamJSONFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
-	frames := session.RunStartHooks(ctx, s)
+	frames := session.RunSessionStartHooks(ctx, s)
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
 		_ = output.StreamJSON(frameOutput, func(yield func(protocol.Event, error) bool) {
 			_ = !slices.ContainsFunc(frames, func(ev protocol.Event) bool { return !yield(ev, nil) })
 		})
-		_ = output.StreamJSON(frameOutput, s.RemainingFrames()) // the reader may have closed stdout
+		_ = output.StreamJSON(frameOutput, s.TakeRemainingFrames()) // the reader may have closed stdout
 	}
 }
 
@@ -113,9 +113,9 @@ func encoderForFormat(plan *launch.Plan) output.Encoder {
 	case plan.Output.Format == "json" && plan.Output.Verbose:
 		return output.JSONVerbose
 	case plan.Output.Format == "json":
-		return output.JSON
+		return output.LastResultJSON
 	default:
-		return output.Text(output.Limits{MaxTurns: plan.Limits.MaxTurns, MaxBudgetUSD: plan.Limits.MaxBudgetUSD})
+		return output.ResultTexts(output.Limits{MaxTurns: plan.Limits.MaxTurns, MaxBudgetUSD: plan.Limits.MaxBudgetUSD})
 	}
 }
 
@@ -131,7 +131,7 @@ type sessionEnd struct {
 func (e *sessionEnd) moveClassifierWarningToStderr(events output.Events) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if s, ok := ev.(*protocol.System); ok && slices.Contains(s.Fields, protocol.Field{Key: "tag", Value: "auto_mode_no_server_check"}) {
+			if s, ok := ev.(*protocol.SystemEvent); ok && slices.Contains(s.Fields, protocol.Field{Key: "tag", Value: "auto_mode_no_server_check"}) {
 				e.hasUncheckedCalls = true
 				fmt.Fprintln(e.sys.Stderr, s.Fields[0].Value)
 			} else if !yield(ev, err) {
@@ -147,8 +147,8 @@ func exitErrorOrScriptedCrash(ctx, turnsContext context.Context, end sessionEnd)
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
 	}
-	err, cut := end.exitError(ctx, turnsContext)
-	unmet := end.session.CheckScenarioExpectations(process.ReportError(io.Discard, err))
+	err, cut := end.exitErrorPrintingUncheckedCalls(ctx, turnsContext)
+	unmet := end.session.JudgeScenarioAndStopTelemetry(process.PrintErrorReturningExitCode(io.Discard, err))
 	if cut {
 		return err
 	}
@@ -161,7 +161,7 @@ func exitErrorOrScriptedCrash(ctx, turnsContext context.Context, end sessionEnd)
 	return err
 }
 
-func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, endedWithoutResult bool) {
+func (e *sessionEnd) exitErrorPrintingUncheckedCalls(ctx, turnsContext context.Context) (err error, endedWithoutResult bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
@@ -185,7 +185,7 @@ func (e *sessionEnd) exitError(ctx, turnsContext context.Context) (err error, en
 
 func crashAsScripted(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
-		s.CheckScenarioExpectations(c.ExitCode)
+		s.JudgeScenarioAndStopTelemetry(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}
 	}
 	sig, ok := map[string]syscall.Signal{
@@ -195,7 +195,7 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 	if !ok {
 		return fmt.Errorf("unknown signal %q in `crash` of the scenario: use a name such as SIGKILL or SIGTERM", c.Signal)
 	}
-	s.CheckScenarioExpectations(128 + int(sig))
+	s.JudgeScenarioAndStopTelemetry(128 + int(sig))
 	s.Close(ctx)
 	if err := sys.Lifetime.Kill(sig); err != nil {
 		return err
@@ -211,7 +211,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*transcript.ResumeAtRefusedError](err); ok {
 		result.SessionID = cut.SessionID
-	} else if isUnknownSession(err) {
+	} else if isSessionLookupError(err) {
 		result.SessionID = plan.Clock.NewID()
 	} else if broken, ok := errors.AsType[*launch.ClaudeJSONError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
@@ -233,16 +233,16 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", stderrText)
 }
 
-func isUnknownSession(err error) bool {
+func isSessionLookupError(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.UnknownTitleError](err)
 	_, several := errors.AsType[*transcript.AmbiguousTitleError](err)
 	return path || title || several
 }
 
-// promptOfArgumentAndStdin returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
+// requiredPromptFromArgOrStdin returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
 // Do not call it for stream-json input. If ctx ends first, the error is its cause.
-func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+func requiredPromptFromArgOrStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	prompt, err := joinPromptArgumentAndStdin(ctx, s, f)
 	switch {
 	case err != nil:
@@ -259,7 +259,7 @@ func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.F
 }
 
 func joinPromptArgumentAndStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
-	piped, err := s.ReadPipedStdin(ctx)
+	piped, err := s.ReadPipedStdinUnlessSilent(ctx)
 	switch {
 	case err != nil:
 		return "", err
@@ -280,7 +280,7 @@ func textRunPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s 
 			text, err := joinPromptArgumentAndStdin(ctx, sys, f)
 			return []protocol.UserMessage{{Content: protocol.Content{Text: strings.TrimSuffix(main.First+"\n\n"+text, "\n\n")}}}, err
 		}
-		prompt, err := promptOfArgumentAndStdin(ctx, sys, f)
+		prompt, err := requiredPromptFromArgOrStdin(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}
 	prompt, err := joinPromptArgumentAndStdin(ctx, sys, f)
@@ -300,12 +300,12 @@ func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.F
 		return nil, err
 	}
 	git := gitworktree.Git{Environ: sys.Environ}
-	top, err := git.MainTop(ctx, dir)
+	top, err := git.MainWorktreeTop(ctx, dir)
 	if err != nil {
 		return nil, process.Verbatimf("Error: Can only use --worktree in a git repository, but %s is not a git repository. "+
 			"Configure a WorktreeCreate hook to use --worktree with other VCS systems.", dir)
 	}
-	name := cmp.Or(f.Worktree, gitworktree.RandomName(sys.Now().UnixNano()))
+	name := cmp.Or(f.Worktree, gitworktree.WorktreeNameFromNumber(sys.Now().UnixNano()))
 	if fault := gitworktree.WorktreeNameProblem(name); fault != "" {
 		return nil, process.Verbatimf("Error creating worktree: %s", fault)
 	}
@@ -320,7 +320,7 @@ func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.F
 	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
 }
 
-func resolvePlanInWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
+func resolvePlanInNewWorktreeIfAsked(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
 	tree, err := createWorktreeAndEnter(ctx, sys, f)
 	if err != nil {
 		return launch.Plan{}, err
@@ -333,7 +333,7 @@ func resolvePlanInWorktree(ctx context.Context, sys *process.System, f *flags.Fl
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.WatchSignals(ctx)
 	defer signals.StopAndCancelContext()
-	s = signals.LimitWrites(s)
+	s = signals.WithWriteTimeoutAfterSignal(s)
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
 		return err
@@ -368,7 +368,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	own := *sys
 	faults := &terminal.Faults{}
 	own.Stderr, own.Stdout, own.StderrIsTTY = &warnings, faults, false
-	plan, err := resolvePlanInWorktree(ctx, &own, f)
+	plan, err := resolvePlanInNewWorktreeIfAsked(ctx, &own, f)
 	if err != nil {
 		return writeWarningsAndReturnError(sys, &warnings, err)
 	}
@@ -377,7 +377,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		return err
 	}
 	defer func() { _ = console.Close() }() // the terminal may be closed already
-	changed, err := terminal.RunStartup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
+	changed, err := terminal.AskStartupQuestions(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
 	if err == nil && f.WasGiven("resume") && f.Resume == "" {
 		f.Resume, err = terminal.ChooseSession(ctx, console, &plan)
 	}
@@ -435,7 +435,7 @@ func checkTerminalOutcome(ctx context.Context, sys *process.System, s *session.S
 		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)
 	}
 	err := process.SignalErrorOr(ctx, runErr)
-	unmet := s.CheckScenarioExpectations(process.ReportError(io.Discard, err))
+	unmet := s.JudgeScenarioAndStopTelemetry(process.PrintErrorReturningExitCode(io.Discard, err))
 	if runErr != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bo
 		return changed, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	n := compiledBreakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorUseHubDefault, After: BehaviorUseHubDefault}}
-	if n.glob, err = parseGlob(c.Name); err != nil && !mustExist {
+	if n.glob, err = parseGlobOrNilForPlainName(c.Name); err != nil && !mustExist {
 		return changed, err
 	}
 	if c.Before != nil {
@@ -128,7 +128,7 @@ func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bo
 		return changed, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
-		if n.when, err = eval.CompileBool(*c.When, eval.BreakpointEnv()); err != nil {
+		if n.when, err = eval.CompileBool(*c.When, eval.ToolCallEnv()); err != nil {
 			return changed, newInvalidExpressionError(err)
 		}
 		n.When = *c.When
@@ -154,8 +154,8 @@ func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bo
 	return old.Breakpoint, nil
 }
 
-// parseGlob parses a name as a pattern; nil means that the name is not a pattern.
-func parseGlob(name string) (glob *match.Pattern, err error) {
+// parseGlobOrNilForPlainName parses a name as a pattern; nil means that the name is not a pattern.
+func parseGlobOrNilForPlainName(name string) (glob *match.Pattern, err error) {
 	if !strings.ContainsAny(name, "*?[") {
 		return glob, nil
 	}
@@ -319,7 +319,7 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 }
 
 // stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the phase.
-func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault BreakpointBehavior) bool {
+func (b *compiledBreakpoint) stopsCallInPhase(phase CallPhase, hasCallFailed bool, hubDefault BreakpointBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {
 		own = b.After
@@ -339,7 +339,7 @@ func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, h
 type PauseRule struct {
 	Name           string   // name of the breakpoint in the pauses that the rule causes
 	Tools          []string // names as in Breakpoint.Name; at least one must match the tool
-	Phase          Phase
+	Phase          CallPhase
 	When           string // condition; empty means always
 	MaxPauses      int    // number of pauses that are left; negative means no limit
 	ConditionError string // the error of the condition's last evaluation; a condition that fails counts as false
@@ -355,7 +355,7 @@ type compiledRule struct {
 func (p *breakpointSet) AddRule(r PauseRule) error {
 	n := &compiledRule{PauseRule: r}
 	for _, name := range r.Tools {
-		glob, err := parseGlob(name)
+		glob, err := parseGlobOrNilForPlainName(name)
 		if err != nil {
 			return err
 		}
@@ -363,7 +363,7 @@ func (p *breakpointSet) AddRule(r PauseRule) error {
 	}
 	if strings.TrimSpace(r.When) != "" {
 		var err error
-		if n.when, err = eval.CompileBool(r.When, eval.BreakpointEnv()); err != nil {
+		if n.when, err = eval.CompileBool(r.When, eval.ToolCallEnv()); err != nil {
 			return newInvalidExpressionError(err)
 		}
 	}
@@ -396,7 +396,7 @@ func (p *breakpointSet) HasRuleWithPauseLimit(toolName string) bool {
 
 // takePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
 // rule's pauses. Conditions run without the lock held.
-func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *runningCall, phase Phase, callOutcome *Outcome) (ruleOrNil *compiledRule) {
+func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *runningCall, phase CallPhase, callOutcome *CallOutcome) (ruleOrNil *compiledRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tool := k.data.MethodName
@@ -433,10 +433,10 @@ func (p *breakpointSet) ruleMatchesTool(r *compiledRule, tool string) bool {
 	return false
 }
 
-// takeMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call comes first: it
+// matchBreakpointOrTakeRulePause returns the first breakpoint that applies to a call; nil means none. A rule that stops the call comes first: it
 // is returned as a breakpoint with only a name, and one of its pauses is used up. stopped reports whether the call is stopped. p.mu must
 // not be held.
-func (p *breakpointSet) takeMatchingBreakpoint(ctx context.Context, call *runningCall, phase Phase, callOutcome *Outcome) (hit *compiledBreakpoint, stopped bool) {
+func (p *breakpointSet) matchBreakpointOrTakeRulePause(ctx context.Context, call *runningCall, phase CallPhase, callOutcome *CallOutcome) (hit *compiledBreakpoint, stopped bool) {
 	if n := p.takePauseOfFirstStoppingRule(ctx, call, phase, callOutcome); n != nil {
 		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}

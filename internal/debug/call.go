@@ -27,7 +27,7 @@ type runningCall struct {
 	originalInput json.RawMessage     // input before it was changed; nil means not changed
 	action        PauseDecisionAction // the decision before the call; empty means the call was not stopped
 	pausedTime    time.Duration       // time for which the call was paused before it ran
-	record        *Record             // set when the call has ended
+	record        *CallRecord         // set when the call has ended
 	pause         *openPause          // nil means not paused
 	size          int                 // bytes of the call's values
 }
@@ -89,10 +89,10 @@ type Pause struct {
 type openPause struct {
 	id       string
 	call     *runningCall
-	phase    Phase
+	phase    CallPhase
 	data     CallData
 	pausedAt time.Time
-	outcome  *Outcome // the outcome of the call; nil before it ran
+	outcome  *CallOutcome // the outcome of the call; nil before it ran
 
 	decided        chan struct{} // closed when decided
 	decision       Decision
@@ -153,7 +153,7 @@ func stopAndClearTimer(t **time.Timer) {
 }
 
 // evaluateCondition evaluates a condition. If the evaluation fails, it returns false and the error.
-func (c *hubState) evaluateCondition(ctx context.Context, condition *eval.Program, call *runningCall, phase Phase, outcome *Outcome) (bool, error) {
+func (c *hubState) evaluateCondition(ctx context.Context, condition *eval.Program, call *runningCall, phase CallPhase, outcome *CallOutcome) (bool, error) {
 	c.mu.Lock()
 	data := call.data
 	c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *hubState) evaluateCondition(ctx context.Context, condition *eval.Progra
 	return err == nil && ok, err
 }
 
-func (c *hubState) expressionVariables(call *runningCall, data CallData, phase Phase, outcome *Outcome) map[string]any {
+func (c *hubState) expressionVariables(call *runningCall, data CallData, phase CallPhase, outcome *CallOutcome) map[string]any {
 	c.mu.Lock()
 	vars := maps.Clone(call.vars)
 	c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // DecisionEncoder encodes decisions for one kind of caller and lists the actions that this kind supports.
 type DecisionEncoder interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
-	Actions(Phase) []PauseDecisionAction
+	Actions(CallPhase) []PauseDecisionAction
 	// Encode returns a decision in the caller's format. An *[Error] refuses the decision; the pause stays open.
 	Encode(Decision) (json.RawMessage, error)
 }
@@ -32,7 +32,7 @@ type EvaluationRequest struct {
 type claudelessCallerAdapter CallerKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
-func (n claudelessCallerAdapter) Actions(phase Phase) (supportedActions []PauseDecisionAction) {
+func (n claudelessCallerAdapter) Actions(phase CallPhase) (supportedActions []PauseDecisionAction) {
 	switch {
 	case phase == PhaseAfterCall:
 		return []PauseDecisionAction{ActionContinue, ActionModify, ActionRaise}
@@ -110,8 +110,8 @@ type CallStartResponse struct {
 	Decision Decision
 }
 
-// Outcome is the result or the error of a call.
-type Outcome struct {
+// CallOutcome is the result or the error of a call.
+type CallOutcome struct {
 	Failed    bool
 	Result    json.RawMessage // the tool's result: a string for plain text, otherwise the content as JSON; nil means null
 	ResultCID string          // the id of the result in the store; if it is empty, the hub stores Result
@@ -126,7 +126,7 @@ type Outcome struct {
 // CompletionReport is the outcome of a call. The call is identified by its id, or by the agent's session and tool use.
 type CompletionReport struct {
 	CallID, Session, ToolUseID string
-	Outcome
+	CallOutcome
 }
 
 // Decision tells a caller how to continue with its call. The fields that are set depend on Action.

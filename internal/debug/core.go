@@ -132,8 +132,8 @@ func NewError(code, message string, detailPairs ...any) *Error {
 	return e
 }
 
-// MissingParameter returns the error for a request without a required parameter.
-func MissingParameter(parameter string) *Error {
+// NewMissingParameterError returns the error for a request without a required parameter.
+func NewMissingParameterError(parameter string) *Error {
 	return NewError(CodeMissingParameter, parameter+" required", "parameter", parameter)
 }
 

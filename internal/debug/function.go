@@ -79,7 +79,7 @@ func (r *functionRegistry) AddOrReplaceFunction(f RegisteredFunction) error {
 // addOrReplaceLocked adds or replaces a function. The caller must have locked r.
 func (r *functionRegistry) addOrReplaceLocked(f RegisteredFunction) error {
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
-		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
+		if canonical, err := cas.CanonicalJSON([]byte(f.Signature)); err == nil {
 			f.Signature = string(canonical)
 		}
 	}
@@ -144,7 +144,7 @@ func (r *functionRegistry) canonicalNameOfToolSpelling(anySpelling string) strin
 		return c
 	}
 	if server, tool, ok := strings.Cut(anySpelling, "/"); ok && server != "" && tool != "" {
-		return mcp.CanonicalName(server, tool)
+		return mcp.CanonicalToolName(server, tool)
 	}
 	return anySpelling
 }

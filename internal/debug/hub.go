@@ -6,7 +6,7 @@
 //
 // # Callers
 //
-// A caller asks a [Gate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for callers in the
+// A caller asks a [ToolCallGate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for callers in the
 // same process, and rest.Client is a gate that sends requests to a hub over HTTP. The decisions of [ScriptedGate] come from a scenario.
 //
 // A [DecisionEncoder] lists a caller's actions and encodes decisions for it. This package implements it for claudeless's
@@ -16,7 +16,7 @@
 //
 // Front ends use the methods of [Hub] and of its fields BreakpointSet and Records. Any number of goroutines may call them.
 // The front ends are in the subpackages rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
-// [ServerManager] connects external MCP servers.
+// [ExternalServers] connects external MCP servers.
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
 // loses events, receives their number, and does not delay others.
@@ -41,7 +41,7 @@ type Hub struct {
 	*functionRegistry
 	BreakpointSet *breakpointSet
 	Records       *callRecordStore // finished calls
-	*debugSessions
+	*replSessionStore
 	calls  runningCalls
 	pauses pauseStore
 }
@@ -68,10 +68,10 @@ func New(o Options) (*Hub, error) {
 	at := &breakpointSet{hubState: c, functions: tools, defaultBehavior: BehaviorStop}
 	return &Hub{
 		hubState: c, functionRegistry: tools, BreakpointSet: at,
-		Records:       &callRecordStore{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
-		debugSessions: &debugSessions{hubState: c, byID: map[string]*debugSession{}},
-		calls:         runningCalls{byID: map[string]*runningCall{}, byToolUse: map[toolUseKey]string{}},
-		pauses:        pauseStore{openPauses: map[string]*openPause{}, recentDecisions: map[string]Decision{}},
+		Records:          &callRecordStore{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
+		replSessionStore: &replSessionStore{hubState: c, byID: map[string]*liveREPLSession{}},
+		calls:            runningCalls{byID: map[string]*runningCall{}, byToolUse: map[toolUseKey]string{}},
+		pauses:           pauseStore{openPauses: map[string]*openPause{}, recentDecisions: map[string]Decision{}},
 	}, nil
 }
 

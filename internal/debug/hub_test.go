@@ -310,7 +310,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := h.AfterCall(b.Context(), id, Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
+		if _, err := h.AfterCall(b.Context(), id, CallOutcome{Result: json.RawMessage(`"done"`)}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))

@@ -13,25 +13,25 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate decides about tool calls. BeforeCall and AfterCall may block until a person decides or ctx is cancelled.
-type Gate interface {
+// ToolCallGate decides about tool calls. BeforeCall and AfterCall may block until a person decides or ctx is cancelled.
+type ToolCallGate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
 	// BeforeCall reports a call that is about to run. It returns the call's id, and whether and how the call runs.
 	BeforeCall(ctx context.Context, c Call) (callID string, d Decision, err error)
 	// AfterCall reports the outcome of a call and returns what happens to the result.
-	AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error)
+	AfterCall(ctx context.Context, callID string, o CallOutcome) (Decision, error)
 }
 
 // MiddlewareOptions describe the run and the process that make the calls. All fields are optional.
 type MiddlewareOptions struct {
-	Run     RunInfo // nil means unknown
-	PID     int     // process id of this process
-	Started float64 // start time of this process, in Unix seconds
+	Run     CallingRun // nil means unknown
+	PID     int        // process id of this process
+	Started float64    // start time of this process, in Unix seconds
 }
 
-// RunInfo describes the run whose calls may be stopped.
-type RunInfo interface {
+// CallingRun describes the run whose calls may be stopped.
+type CallingRun interface {
 	ID() string // session id
 	// CallingAgentJSON describes the sub-agent that makes a call, as JSON; nil means the main conversation.
 	CallingAgentJSON(call protocol.ToolUse) json.RawMessage
@@ -49,8 +49,8 @@ func (o MiddlewareOptions) structuredResultFromText(toolCall protocol.ToolUse, t
 // Middleware stops calls at g's breakpoints. If g fails before a call, the tool does not run and the result is an
 // error. If g fails after a call, the result is kept. The result's field Breakpoints lists all decisions in order:
 // g's decision before the call, the decisions of inner middleware, and g's decision after the call.
-func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
-	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+func Middleware(g ToolCallGate, o MiddlewareOptions) executor.Middleware {
+	return executor.NewMiddleware(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientClaudelessRun, PID: o.PID, Started: o.Started}
 		if o.Run != nil {
 			c.Session, c.CallSite = o.Run.ID(), o.Run.CallingAgentJSON(use)
@@ -81,7 +81,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 }
 
 // breakpointDecisionIfStopped returns the decision about a stopped call, as a list with one element; nil means not stopped.
-func breakpointDecisionIfStopped(phase Phase, d Decision) []protocol.BreakpointDecision {
+func breakpointDecisionIfStopped(phase CallPhase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (o MiddlewareOptions) runCallAsDecided(ctx context.Context, use protocol.To
 	case ActionRunOtherTool:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.ResultOf(o.structuredResultFromText(use, ReplacedResultStringOrJSON(d.Result))), nil
+		return executor.ResultOf(o.structuredResultFromText(use, ReplacementResultText(d.Result))), nil
 	case ActionRaise:
 		return errorResultWithText(d.Message), nil
 	case ActionEndedWithoutDecision:
@@ -134,9 +134,9 @@ func (o MiddlewareOptions) rebuildStructuredOutput(toolCall protocol.ToolUse, re
 	return replacedResult
 }
 
-func outcomeOf(r executor.Result, err error) (Outcome, error) {
+func outcomeOf(r executor.Result, err error) (CallOutcome, error) {
 	if err != nil {
-		return Outcome{Failed: true, Error: err.Error()}, nil
+		return CallOutcome{Failed: true, Error: err.Error()}, nil
 	}
 	var content any = r.Content
 	if text, ok := textOfSingleBlock(r.Content); ok {
@@ -144,9 +144,9 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	}
 	raw, err := protocol.Marshal(content)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("encoding the result of the tool call: %w", err)
+		return CallOutcome{}, fmt.Errorf("encoding the result of the tool call: %w", err)
 	}
-	o := Outcome{Failed: r.IsError, Result: raw}
+	o := CallOutcome{Failed: r.IsError, Result: raw}
 	if r.IsError {
 		o.Error = r.Content.Plain()
 	}
@@ -177,8 +177,8 @@ func (o MiddlewareOptions) resultAfterDecision(use protocol.ToolUse, r executor.
 	return r
 }
 
-// ReplacedResultStringOrJSON returns a replaced result as text: a string unchanged, anything else as JSON.
-func ReplacedResultStringOrJSON(replacedResult json.RawMessage) string {
+// ReplacementResultText returns a replaced result as text: a string unchanged, anything else as JSON.
+func ReplacementResultText(replacedResult json.RawMessage) string {
 	if text, ok := plainjson.StringValue(replacedResult); ok {
 		return text
 	}
@@ -199,5 +199,5 @@ func EditedContent(v json.RawMessage) protocol.Content {
 			return c
 		}
 	}
-	return protocol.Content{Text: ReplacedResultStringOrJSON(v)}
+	return protocol.Content{Text: ReplacementResultText(v)}
 }

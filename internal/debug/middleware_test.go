@@ -36,7 +36,7 @@ type fakeGate struct {
 	beforeErr, afterErr error
 	call                Call
 	id                  string
-	outcome             *Outcome
+	outcome             *CallOutcome
 }
 
 func (g *fakeGate) Register(context.Context, []protocol.Tool) error { return nil }
@@ -46,7 +46,7 @@ func (g *fakeGate) BeforeCall(_ context.Context, c Call) (string, Decision, erro
 	return "c1", g.before, g.beforeErr
 }
 
-func (g *fakeGate) AfterCall(_ context.Context, id string, o Outcome) (Decision, error) {
+func (g *fakeGate) AfterCall(_ context.Context, id string, o CallOutcome) (Decision, error) {
 	g.id, g.outcome = id, &o
 	return g.after, g.afterErr
 }
@@ -61,21 +61,21 @@ func TestMiddleware(t *testing.T) {
 		ran     []string
 		text    string // of the result, as JSON
 		isError bool
-		outcome *Outcome
+		outcome *CallOutcome
 	}{
-		{"goes on", "echo", fakeGate{before: goOn, after: goOn}, []string{`echo{"x":1}`}, `[{"type":"text","text":"echo{\"x\":1}"}]`, false, &Outcome{Result: raw(`"echo{\"x\":1}"`)}},
-		{"modified input reaches the tool", "echo", fakeGate{before: Decision{Action: ActionModify, Input: raw(`{"x":2}`)}, after: goOn}, []string{`echo{"x":2}`}, `[{"type":"text","text":"echo{\"x\":2}"}]`, false, &Outcome{Result: raw(`"echo{\"x\":2}"`)}}, // S44 S45
-		{"skipped with text", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"made up"`)}, after: goOn}, nil, `"made up"`, false, &Outcome{Result: raw(`"made up"`)}},                                                                       // S42
-		{"skipped with JSON", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`{"a":1}`)}, after: goOn}, nil, `"{\"a\":1}"`, false, &Outcome{Result: raw(`"{\"a\":1}"`)}},
-		{"skipped with nothing", "echo", fakeGate{before: Decision{Action: ActionSkip}, after: goOn}, nil, `"null"`, false, &Outcome{Result: raw(`"null"`)}},
-		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &Outcome{Failed: true, Error: "no", Result: raw(`"no"`)}},                                                  // S43
-		{"replaced", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "loud"}, after: goOn}, []string{`loud{"x":1}`}, `[{"type":"text","text":"loud{\"x\":1}"}]`, false, &Outcome{Result: raw(`"loud{\"x\":1}"`)}}, // S46
-		{"replaced by nothing", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "gone"}, after: goOn}, []string{`gone{"x":1}`}, `"debugger: unknown replacement tool gone"`, true, &Outcome{Failed: true, Error: "debugger: unknown replacement tool gone", Result: raw(`"debugger: unknown replacement tool gone"`)}},
-		{"failed tool, changed to a success", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"fine"`)}}, []string{`fail{"x":1}`}, `"fine"`, false, &Outcome{Failed: true, Error: "it failed", Result: raw(`"it failed"`)}}, // B1
-		{"success, changed to a failure", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "bad"}}, []string{`echo{"x":1}`}, `"bad"`, true, &Outcome{Result: raw(`"echo{\"x\":1}"`)}},
-		{"blocks stay blocks", "blocks", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`[{"type":"text","text":"b"}]`)}}, []string{`blocks{"x":1}`}, `[{"type":"text","text":"b"}]`, false, &Outcome{Result: raw(`[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"eA=="}}]`)}},
+		{"goes on", "echo", fakeGate{before: goOn, after: goOn}, []string{`echo{"x":1}`}, `[{"type":"text","text":"echo{\"x\":1}"}]`, false, &CallOutcome{Result: raw(`"echo{\"x\":1}"`)}},
+		{"modified input reaches the tool", "echo", fakeGate{before: Decision{Action: ActionModify, Input: raw(`{"x":2}`)}, after: goOn}, []string{`echo{"x":2}`}, `[{"type":"text","text":"echo{\"x\":2}"}]`, false, &CallOutcome{Result: raw(`"echo{\"x\":2}"`)}}, // S44 S45
+		{"skipped with text", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"made up"`)}, after: goOn}, nil, `"made up"`, false, &CallOutcome{Result: raw(`"made up"`)}},                                                                       // S42
+		{"skipped with JSON", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`{"a":1}`)}, after: goOn}, nil, `"{\"a\":1}"`, false, &CallOutcome{Result: raw(`"{\"a\":1}"`)}},
+		{"skipped with nothing", "echo", fakeGate{before: Decision{Action: ActionSkip}, after: goOn}, nil, `"null"`, false, &CallOutcome{Result: raw(`"null"`)}},
+		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &CallOutcome{Failed: true, Error: "no", Result: raw(`"no"`)}},                                                  // S43
+		{"replaced", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "loud"}, after: goOn}, []string{`loud{"x":1}`}, `[{"type":"text","text":"loud{\"x\":1}"}]`, false, &CallOutcome{Result: raw(`"loud{\"x\":1}"`)}}, // S46
+		{"replaced by nothing", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "gone"}, after: goOn}, []string{`gone{"x":1}`}, `"debugger: unknown replacement tool gone"`, true, &CallOutcome{Failed: true, Error: "debugger: unknown replacement tool gone", Result: raw(`"debugger: unknown replacement tool gone"`)}},
+		{"failed tool, changed to a success", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"fine"`)}}, []string{`fail{"x":1}`}, `"fine"`, false, &CallOutcome{Failed: true, Error: "it failed", Result: raw(`"it failed"`)}}, // B1
+		{"success, changed to a failure", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "bad"}}, []string{`echo{"x":1}`}, `"bad"`, true, &CallOutcome{Result: raw(`"echo{\"x\":1}"`)}},
+		{"blocks stay blocks", "blocks", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`[{"type":"text","text":"b"}]`)}}, []string{`blocks{"x":1}`}, `[{"type":"text","text":"b"}]`, false, &CallOutcome{Result: raw(`[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"eA=="}}]`)}},
 		{"debugger gone before", "echo", fakeGate{beforeErr: errors.New("cannot reach http://x")}, nil, `"debugger: cannot reach http://x"`, true, nil},
-		{"debugger gone after", "echo", fakeGate{before: goOn, afterErr: errors.New("gone")}, []string{`echo{"x":1}`}, `[{"type":"text","text":"echo{\"x\":1}"}]`, false, &Outcome{Result: raw(`"echo{\"x\":1}"`)}},
+		{"debugger gone after", "echo", fakeGate{before: goOn, afterErr: errors.New("gone")}, []string{`echo{"x":1}`}, `[{"type":"text","text":"echo{\"x\":1}"}]`, false, &CallOutcome{Result: raw(`"echo{\"x\":1}"`)}},
 	}
 	for _, tt := range tests {
 		fake := &fakeTools{}
@@ -182,7 +182,7 @@ func TestMiddlewareCancelled(t *testing.T) {
 	if got := <-done; !got.IsError {
 		t.Errorf("%+v", got)
 	}
-	if e := <-sub.C; e.Action != string(ActionEndedWithoutDecision) || len(h.Paused()) != 0 {
-		t.Errorf("%+v, %d paused", e, len(h.Paused()))
+	if e := <-sub.C; e.Action != string(ActionEndedWithoutDecision) || len(h.Pauses()) != 0 {
+		t.Errorf("%+v, %d paused", e, len(h.Pauses()))
 	}
 }

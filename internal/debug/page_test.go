@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-func get(external *debug.ServerManager, method, path string) *httptest.ResponseRecorder {
+func get(external *debug.ExternalServers, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	debug.PageHandler(external).ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
@@ -67,7 +67,7 @@ func TestServers(t *testing.T) {
 	if !strings.Contains(get(nil, http.MethodGet, "/").Body.String(), hidden) {
 		t.Error("servers are shown without servers")
 	}
-	if strings.Contains(get(&debug.ServerManager{}, http.MethodGet, "/").Body.String(), hidden) {
+	if strings.Contains(get(&debug.ExternalServers{}, http.MethodGet, "/").Body.String(), hidden) {
 		t.Error("servers are hidden")
 	}
 }

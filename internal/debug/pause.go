@@ -12,7 +12,7 @@ import (
 )
 
 // openPauseLocked opens a pause; h.mu must be held.
-func (h *Hub) openPauseLocked(k *runningCall, phase Phase, breakpoint string, r *Outcome) *openPause {
+func (h *Hub) openPauseLocked(k *runningCall, phase CallPhase, breakpoint string, r *CallOutcome) *openPause {
 	p := &openPause{
 		id: h.options.NewID(), call: k, phase: phase, data: k.data, pausedAt: h.options.Now(), outcome: r,
 		decided: make(chan struct{}),
@@ -39,8 +39,8 @@ func (h *Hub) openPauseLocked(k *runningCall, phase Phase, breakpoint string, r 
 	return p
 }
 
-// Paused lists the paused calls, the oldest first.
-func (h *Hub) Paused() []Pause {
+// Pauses lists the paused calls, the oldest first.
+func (h *Hub) Pauses() []Pause {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := make([]Pause, 0, len(h.pauses.order))
@@ -50,8 +50,8 @@ func (h *Hub) Paused() []Pause {
 	return all
 }
 
-// Pause returns one paused call.
-func (h *Hub) Pause(id string) (Pause, error) {
+// PauseByID returns one paused call.
+func (h *Hub) PauseByID(id string) (Pause, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, err := h.findOpenPause(id)
@@ -182,7 +182,7 @@ func (h *Hub) endPauseWithDecision(p *openPause, d Decision) (wasStillOpen bool)
 	}
 	for _, id := range p.sessions {
 		if s, ok := h.byID[id]; ok {
-			h.closeSessionLocked(s)
+			h.closeREPLSessionLocked(s)
 		}
 	}
 	close(p.decided)

@@ -16,7 +16,7 @@ import (
 
 func TestPaused(t *testing.T) {
 	h := newHub(t)
-	if got := h.Paused(); got == nil || len(got) != 0 { // S38
+	if got := h.Pauses(); got == nil || len(got) != 0 { // S38
 		t.Errorf("paused: %#v", got)
 	}
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
@@ -30,10 +30,10 @@ func TestPaused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.StartSession(begun.PauseID); err != nil {
+	if _, err := h.StartREPLSession(begun.PauseID); err != nil {
 		t.Fatal(err)
 	}
-	got := h.Paused()[0] // S39 S40
+	got := h.Pauses()[0] // S39 S40
 	if got.ID != begun.PauseID || got.PausedAt == 0 || len(got.Sessions) != 1 || !strings.HasPrefix(got.Sessions[0], "7-") {
 		t.Errorf("pause %+v", got)
 	}
@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 			continue
 		}
 		if tt.code != "" { // refused: still paused
-			if len(h.Paused()) != 1 {
+			if len(h.Pauses()) != 1 {
 				t.Errorf("%s: a refused decision ended the pause", tt.name)
 			}
 			continue
@@ -139,7 +139,7 @@ func TestDeniedByHook(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: tt.action}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: CallOutcome{Failed: tt.action == "raise", Error: "no"}})
 		if err != nil || (id != "") != tt.again {
 			t.Errorf("%s %s: pause %q, %v", tt.client, tt.action, id, err)
 		}
@@ -168,16 +168,16 @@ func TestResumeTwice(t *testing.T) {
 func TestAfter(t *testing.T) {
 	h := newHub(t)
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("go"), After: new("stop_exception")})
-	complete := func(o Outcome) string {
+	complete := func(o CallOutcome) string {
 		b := startCall(t, h, "Bash", `{}`)
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: o})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: o})
 		if err != nil || id == "" {
 			t.Fatalf("pause %q, %v", id, err)
 		}
 		return id
 	}
-	id := complete(Outcome{Result: json.RawMessage(`"out"`)})
-	p, err := h.Pause(id)
+	id := complete(CallOutcome{Result: json.RawMessage(`"out"`)})
+	p, err := h.PauseByID(id)
 	if err != nil || p.CallData.Phase != PhaseAfterCall || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
 		t.Errorf("%+v, %v", p.CallData, err)
 	}
@@ -195,8 +195,8 @@ func TestAfter(t *testing.T) {
 	if got, err := h.Records.Calls("", nil); err != nil || got.Calls[0].AfterAction != ActionModify || string(got.Calls[0].PrettyResult) != `"out"` {
 		t.Errorf("%+v, %v", got, err)
 	}
-	id = complete(Outcome{Failed: true, Result: json.RawMessage(`"boom"`), Error: "boom"})
-	p, err = h.Pause(id)
+	id = complete(CallOutcome{Failed: true, Result: json.RawMessage(`"boom"`), Error: "boom"})
+	p, err = h.PauseByID(id)
 	if err != nil || p.CallData.Reason != "exception" || string(p.CallData.Exception) != `"boom"` {
 		t.Errorf("%+v, %v", p.CallData, err)
 	}
@@ -234,7 +234,7 @@ func TestPauseEnds(t *testing.T) {
 			if took := time.Since(began); PauseDecisionAction(e.Action) != tt.want || took != tt.after {
 				t.Errorf("%s: %s after %s, want %s after %s", tt.name, e.Action, took, tt.want, tt.after)
 			}
-			if len(h.Paused()) != 0 {
+			if len(h.Pauses()) != 0 {
 				t.Errorf("%s: still paused", tt.name)
 			}
 			d, decided, err := h.Wait(t.Context(), b.PauseID)
@@ -327,7 +327,7 @@ func TestManyPauses(t *testing.T) {
 				if err != nil || d.Action != ActionModify || string(d.Input) != want {
 					t.Errorf("%s: %+v, %v", want, d, err)
 				}
-				if _, err := h.AfterCall(t.Context(), id, Outcome{Result: json.RawMessage("null")}); err != nil {
+				if _, err := h.AfterCall(t.Context(), id, CallOutcome{Result: json.RawMessage("null")}); err != nil {
 					t.Error(err)
 				}
 				name := fmt.Sprintf("other-%d", c)
@@ -342,7 +342,7 @@ func TestManyPauses(t *testing.T) {
 	var resumed, late atomic.Int64
 	debugger := func() {
 		for resumed.Load() < callers*each {
-			for _, p := range h.Paused() {
+			for _, p := range h.Pauses() {
 				var in map[string]json.RawMessage
 				if err := json.Unmarshal([]byte(p.CallData.ToolUseID), &in); err != nil {
 					t.Error(err)

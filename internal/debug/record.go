@@ -11,9 +11,9 @@ import (
 
 // NewestCallRecords holds the newest call records, ordered by completion.
 type NewestCallRecords struct {
-	Calls     []Record `json:"calls"`
-	Total     int      `json:"total_count"` // number of matching records, including dropped ones
-	Truncated bool     `json:"truncated"`
+	Calls     []CallRecord `json:"calls"`
+	Total     int          `json:"total_count"` // number of matching records, including dropped ones
+	Truncated bool         `json:"truncated"`
 }
 
 // DefaultRecordLimit is the number of records returned if the request sets no limit.
@@ -30,11 +30,11 @@ type callRecordStore struct {
 	breakpoints       *breakpointSet
 	maxRecords, total int
 	keptBytes         int // size of the list in bytes
-	keptRecords       []*Record
+	keptRecords       []*CallRecord
 }
 
 // storeAndPublishLocked stores a record, drops the oldest ones beyond the limits, and notifies observers; r.mu must be held.
-func (r *callRecordStore) storeAndPublishLocked(rec *Record) {
+func (r *callRecordStore) storeAndPublishLocked(rec *CallRecord) {
 	for _, b := range r.breakpoints.breakpointsForToolLocked(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
@@ -53,13 +53,13 @@ func (r *callRecordStore) storeAndPublishLocked(rec *Record) {
 	r.publishLocked(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
-func (r *callRecordStore) newestUpToMaxOldestFirst() []*Record {
+func (r *callRecordStore) newestRecordsOldestFirst() []*CallRecord {
 	return r.keptRecords[max(0, len(r.keptRecords)-r.maxRecords):]
 }
 
 // storeResultAndFillException stores the result of an outcome and sets ResultCID. If the call failed, it fills in a missing
 // Exception from the error.
-func storeResultAndFillException(store *cas.Store, o Outcome) (Outcome, error) {
+func storeResultAndFillException(store *cas.Store, o CallOutcome) (CallOutcome, error) {
 	if o.ResultCID == "" && len(o.Result) > 0 {
 		cid, canonical, err := store.PutJSON(o.Result)
 		if canonical == nil {
@@ -80,8 +80,8 @@ func storeResultAndFillException(store *cas.Store, o Outcome) (Outcome, error) {
 }
 
 // recordCall stores the outcome of a call and notifies the observers; r.mu must be held.
-func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
-	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
+func (r *callRecordStore) recordCall(k *runningCall, o CallOutcome) {
+	rec := CallRecord{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
 		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: float64(k.pausedTime.Microseconds()) / 1e6, ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.originalInput,
 	}}
@@ -93,7 +93,7 @@ func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
 	r.storeAndPublishLocked(k.record)
 }
 
-func recordWithLargeValuesTruncated(rec Record) *Record {
+func recordWithLargeValuesTruncated(rec CallRecord) *CallRecord {
 	rec.Values = rec.valuesOrDefault().Truncated()
 	rec.PrettyResult, rec.Exception = ValueOrTruncationMarker(rec.PrettyResult, rec.ResultCID), ValueOrTruncationMarker(rec.Exception, rec.ErrorCID)
 	rec.CallSite, rec.OriginalInput = ValueOrTruncationMarker(rec.CallSite, ""), ValueOrTruncationMarker(rec.OriginalInput, "")
@@ -106,7 +106,7 @@ func recordWithLargeValuesTruncated(rec Record) *Record {
 
 // AddExternalRecord stores a record of something that the hub did not handle as a running call: an event of an older client, or a call to
 // an external server. It fills in a missing call id and missing times.
-func (r *callRecordStore) AddExternalRecord(record Record) {
+func (r *callRecordStore) AddExternalRecord(record CallRecord) {
 	rec := recordWithLargeValuesTruncated(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +131,8 @@ func (r *callRecordStore) Calls(tool string, limit *int) (NewestCallRecords, err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := r.breakpoints.functions.canonicalNameOfToolSpelling(tool)
-	out := NewestCallRecords{Calls: []Record{}}
-	kept := r.newestUpToMaxOldestFirst()
+	out := NewestCallRecords{Calls: []CallRecord{}}
+	kept := r.newestRecordsOldestFirst()
 	for _, rec := range kept {
 		if tool == "" || rec.MethodName == tool || rec.MethodName == want {
 			out.Total++
@@ -149,10 +149,10 @@ func (r *callRecordStore) Calls(tool string, limit *int) (NewestCallRecords, err
 
 // BreakpointHistoryEntry is a finished call that a breakpoint matched.
 type BreakpointHistoryEntry struct {
-	ID           string  `json:"id"` // id of the call
-	FunctionName string  `json:"function_name"`
-	CallData     Record  `json:"call_data"`
-	CompletedAt  float64 `json:"completed_at"`
+	ID           string     `json:"id"` // id of the call
+	FunctionName string     `json:"function_name"`
+	CallData     CallRecord `json:"call_data"`
+	CompletedAt  float64    `json:"completed_at"`
 }
 
 // BreakpointHistory returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
@@ -160,7 +160,7 @@ func (r *callRecordStore) BreakpointHistory(breakpoint string, limit int) []Brea
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []BreakpointHistoryEntry{}
-	for _, rec := range slices.Backward(r.newestUpToMaxOldestFirst()) {
+	for _, rec := range slices.Backward(r.newestRecordsOldestFirst()) {
 		if limit > 0 && len(out) == limit {
 			break
 		}

@@ -44,11 +44,11 @@ func TestCalls(t *testing.T) {
 			tool = "Read"
 		}
 		b := startCall(t, h, tool, fmt.Sprintf(`{"n":%d}`, i))
-		o := Outcome{Result: json.RawMessage(fmt.Sprint(i))}
+		o := CallOutcome{Result: json.RawMessage(fmt.Sprint(i))}
 		if i == 149 {
-			o = Outcome{Failed: true, Error: "boom", ErrorType: "OSError"}
+			o = CallOutcome{Failed: true, Error: "boom", ErrorType: "OSError"}
 		}
-		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: o}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	for range 300 {
-		h.Records.AddExternalRecord(Record{CallData: CallData{MethodName: "more"}, CallEnding: CallEnding{Status: "success"}})
+		h.Records.AddExternalRecord(CallRecord{CallData: CallData{MethodName: "more"}, CallEnding: CallEnding{Status: "success"}})
 	}
 	if got, err := h.Records.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
@@ -139,7 +139,7 @@ func TestEvaluate(t *testing.T) {
 		}
 		session = a.SessionID // S63
 	}
-	s, err := h.Session(session)
+	s, err := h.REPLSessionByID(session)
 	if err != nil || len(s.Transcript) != len(tests) || s.Transcript[0].Input != "2 + 2" || s.Transcript[0].Output != "4" {
 		t.Errorf("session %+v, %v", s, err)
 	}
@@ -157,7 +157,7 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", tt.q, err, tt.want)
 		}
 	}
-	if err := h.CloseSession(session); err != nil {
+	if err := h.CloseREPLSession(session); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Evaluate(t.Context(), EvaluateParams{PauseID: id, Session: session, Expr: "1"}); code(err) != CodeSessionClosed { // S70
@@ -192,11 +192,11 @@ func TestEvents(t *testing.T) {
 	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
+	after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: id.CallID, CallOutcome: CallOutcome{Failed: true, Error: "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := h.Pause(after)
+	p, err := h.PauseByID(after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestEvents(t *testing.T) {
 	one.Close()
 	var got []Event
 	for e := range one.C {
-		if len(h.Paused()) != 1 { // S111: reading the state from an observer
+		if len(h.Pauses()) != 1 { // S111: reading the state from an observer
 			t.Error("state cannot be read")
 		}
 		e.PausedAt = 0
@@ -264,7 +264,7 @@ func TestObserverReadsState(t *testing.T) {
 		if err != nil || d.Action != ActionContinue {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		if _, err := h.AfterCall(t.Context(), id, Outcome{}); err != nil {
+		if _, err := h.AfterCall(t.Context(), id, CallOutcome{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValueBytes-2) + `"`)
 	for range 2000 {
-		h.Records.AddExternalRecord(Record{CallData: CallData{MethodName: "T", Values: ClaudelessCallInput{JSON: value}}})
+		h.Records.AddExternalRecord(CallRecord{CallData: CallData{MethodName: "T", Values: ClaudelessCallInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Records.Calls("", new(5000))
@@ -328,7 +328,7 @@ func TestBytesKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := startCall(t, h, "T", `{}`)
-		id, err := h.StartSession(b.PauseID)
+		id, err := h.StartREPLSession(b.PauseID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +362,7 @@ func TestChangedValues(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, c.before); err != nil {
 			t.Fatal(err)
 		}
-		after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
+		after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: CallOutcome{Result: json.RawMessage(`"a"`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +394,7 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 			if !complete {
 				continue
 			}
-			if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
+			if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: CallOutcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

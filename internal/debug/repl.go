@@ -28,8 +28,8 @@ type EvaluateParams struct {
 	Timeout time.Duration // 0 means 35 s
 }
 
-// StartSession opens a session in which expressions are evaluated while a call is paused. It returns the session's id.
-func (h *Hub) StartSession(pauseID string) (string, error) {
+// StartREPLSession opens a session in which expressions are evaluated while a call is paused. It returns the session's id.
+func (h *Hub) StartREPLSession(pauseID string) (string, error) {
 	if pauseID == "" {
 		return "", NewError("missing_pause_id", "pause_id required")
 	}
@@ -39,7 +39,7 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.createSession(p).ID, nil
+	return h.createREPLSession(p).ID, nil
 }
 
 // Evaluate evaluates one expression at a pause: in this process for claudeless's own callers, in the caller's
@@ -48,7 +48,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	if strings.TrimSpace(q.Expr) == "" {
 		return EvaluationResult{}, NewError(CodeMissingExpression, "expression required")
 	}
-	p, s, err := h.findOrOpenSessionForEvaluation(q)
+	p, s, err := h.findOrOpenREPLSession(q)
 	if err != nil {
 		return EvaluationResult{}, err
 	}
@@ -76,7 +76,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	return a, nil
 }
 
-func evaluationError(ctx context.Context, s *debugSession, q EvaluateParams, clientError error) error {
+func evaluationError(ctx context.Context, s *liveREPLSession, q EvaluateParams, clientError error) error {
 	if clientError == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func evaluationError(ctx context.Context, s *debugSession, q EvaluateParams, cli
 	return clientError
 }
 
-func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*openPause, *debugSession, error) {
+func (h *Hub) findOrOpenREPLSession(q EvaluateParams) (*openPause, *liveREPLSession, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q.Session == "" {
@@ -99,7 +99,7 @@ func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*openPause, *deb
 		if err != nil {
 			return nil, nil, err
 		}
-		return p, h.createSession(p), nil
+		return p, h.createREPLSession(p), nil
 	}
 	s, ok := h.byID[q.Session]
 	switch {
@@ -164,7 +164,7 @@ func (h *Hub) evaluateToJSON(ctx context.Context, p *openPause, expr string) (js
 }
 
 func (h *Hub) evaluateExprWithPauseVariables(ctx context.Context, p *openPause, expr string) (any, error) {
-	program, err := eval.Compile(expr, eval.BreakpointEnv())
+	program, err := eval.Compile(expr, eval.ToolCallEnv())
 	if err != nil {
 		return nil, err
 	}
@@ -228,28 +228,28 @@ type EvaluatedExpression struct {
 	Timestamp float64 `json:"timestamp"`
 }
 
-type debugSession struct {
+type liveREPLSession struct {
 	REPLSession
 	closed chan struct{} // closed when the session ends
 }
 
-type debugSessions struct {
+type replSessionStore struct {
 	*hubState
-	byID      map[string]*debugSession
+	byID      map[string]*liveREPLSession
 	ids       []string // oldest first
 	lastStart time.Time
 	bytes     int // size of all transcripts
 }
 
-// createSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
-func (l *debugSessions) createSession(p *openPause) *debugSession {
+// createREPLSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
+func (l *replSessionStore) createREPLSession(p *openPause) *liveREPLSession {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.lastStart) {
 		now = l.lastStart.Add(time.Microsecond)
 	}
 	l.lastStart = now
 	d := p.data
-	s := &debugSession{closed: make(chan struct{}), REPLSession: REPLSession{
+	s := &liveREPLSession{closed: make(chan struct{}), REPLSession: REPLSession{
 		ID: fmt.Sprintf("%d-%.6f", d.PID, unixSeconds(now)), PauseID: p.id, PID: d.PID, StartedAt: unixSeconds(now),
 		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Signature: d.Signature, Evaluator: d.Evaluator,
 		Transcript: []EvaluatedExpression{}, Values: d.valuesOrDefault(),
@@ -267,8 +267,8 @@ func (l *debugSessions) createSession(p *openPause) *debugSession {
 	return s
 }
 
-// HasDebugSessionIDForm reports whether a text has the form of a session id: a process id, a dash and Unix seconds.
-func HasDebugSessionIDForm(text string) bool {
+// HasREPLSessionIDForm reports whether a text has the form of a session id: a process id, a dash and Unix seconds.
+func HasREPLSessionIDForm(text string) bool {
 	pid, at, ok := strings.Cut(text, "-")
 	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {
 		return false
@@ -277,7 +277,7 @@ func HasDebugSessionIDForm(text string) bool {
 	return err == nil
 }
 
-func (l *debugSessions) Session(id string) (REPLSession, error) {
+func (l *replSessionStore) REPLSessionByID(id string) (REPLSession, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
@@ -287,14 +287,14 @@ func (l *debugSessions) Session(id string) (REPLSession, error) {
 	return s.publicState(), nil
 }
 
-func (s *debugSession) publicState() REPLSession {
+func (s *liveREPLSession) publicState() REPLSession {
 	v := s.REPLSession
 	v.Transcript = slices.Clone(s.Transcript)
 	return v
 }
 
-// Sessions lists all sessions that are kept, oldest first.
-func (l *debugSessions) Sessions() []REPLSession {
+// REPLSessions lists all sessions that are kept, oldest first.
+func (l *replSessionStore) REPLSessions() []REPLSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]REPLSession, 0, len(l.ids))
@@ -304,20 +304,20 @@ func (l *debugSessions) Sessions() []REPLSession {
 	return all
 }
 
-// CloseSession ends a session. Closing it again is not an error.
-func (l *debugSessions) CloseSession(id string) error {
+// CloseREPLSession ends a session. Closing it again is not an error.
+func (l *replSessionStore) CloseREPLSession(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
 		return NewError(CodeSessionNotFound, "", "session_id", id)
 	}
-	l.closeSessionLocked(s)
+	l.closeREPLSessionLocked(s)
 	return nil
 }
 
-// closeSessionLocked ends a session and its pending evaluations; l.mu must be held.
-func (l *debugSessions) closeSessionLocked(s *debugSession) {
+// closeREPLSessionLocked ends a session and its pending evaluations; l.mu must be held.
+func (l *replSessionStore) closeREPLSessionLocked(s *liveREPLSession) {
 	if s.ClosedAt != nil {
 		return
 	}
@@ -327,7 +327,7 @@ func (l *debugSessions) closeSessionLocked(s *debugSession) {
 
 // appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
 // If all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
-func (l *debugSessions) appendTranscriptEntry(s *debugSession, e EvaluatedExpression) {
+func (l *replSessionStore) appendTranscriptEntry(s *liveREPLSession, e EvaluatedExpression) {
 	if l.byID[s.ID] != s {
 		return
 	}
@@ -346,7 +346,7 @@ func (l *debugSessions) appendTranscriptEntry(s *debugSession, e EvaluatedExpres
 }
 
 // dropOldestTranscriptEntries drops the oldest n entries of a session; l.mu must be held.
-func (l *debugSessions) dropOldestTranscriptEntries(s *debugSession, n int) {
+func (l *replSessionStore) dropOldestTranscriptEntries(s *liveREPLSession, n int) {
 	for _, e := range s.Transcript[:n] {
 		l.bytes -= e.bytesOfInputAndOutputs()
 	}

@@ -41,7 +41,7 @@ func TestRules(t *testing.T) {
 	} {
 		got := ""
 		if id := startCall(t, h, tt.tool, tt.input).PauseID; id != "" {
-			p, err := h.Pause(id)
+			p, err := h.PauseByID(id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,11 +64,11 @@ func TestRules(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), CompletionReport{CallID: b.CallID, CallOutcome: CallOutcome{Failed: failed, Error: "e"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != PhaseAfterCall {
+		if p, err := h.PauseByID(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != PhaseAfterCall {
 			t.Errorf("failed %v: %+v, %v", failed, p.CallData, err)
 		}
 	}

@@ -21,7 +21,7 @@ type ScriptedGateOptions struct {
 	Resolve func(ctx context.Context, name string) string
 }
 
-// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
+// ScriptedGate is a [ToolCallGate] whose decisions come from a scenario. All methods may be called from many goroutines.
 type ScriptedGate struct {
 	hub                          *Hub
 	resolveTool                  func(context.Context, string) string
@@ -52,7 +52,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 		if _, taken := g.scenarioBreakpointByRuleName[name]; taken { // several breakpoints are on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
-		rule := PauseRule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
+		rule := PauseRule{Name: name, Tools: b.Names(), Phase: CallPhase(b.Phase), When: b.When, MaxPauses: -1}
 		if b.MaxHits != nil {
 			rule.MaxPauses = *b.MaxHits
 		}
@@ -79,9 +79,9 @@ func (g *ScriptedGate) FailedConditionWarnings() []string {
 	return all
 }
 
-// HasLimitedRule reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
+// HasRuleWithPauseLimit reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
 // run in sequence, because their order decides which calls are paused.
-func (g *ScriptedGate) HasLimitedRule(tool string) bool {
+func (g *ScriptedGate) HasRuleWithPauseLimit(tool string) bool {
 	return g.hub.BreakpointSet.HasRuleWithPauseLimit(tool)
 }
 
@@ -101,8 +101,8 @@ func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision
 }
 
 // AfterCall pauses a call that has run, if a breakpoint matches it, and returns what happens to the result.
-func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, Outcome: o})
+func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o CallOutcome) (Decision, error) {
+	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, CallOutcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
@@ -111,7 +111,7 @@ func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) 
 
 // answerPauseFromScenario answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
 func (g *ScriptedGate) answerPauseFromScenario(ctx context.Context, pauseID string) (Decision, error) {
-	p, err := g.hub.Pause(pauseID)
+	p, err := g.hub.PauseByID(pauseID)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -137,7 +137,7 @@ func (g *ScriptedGate) resumeRequestOfBreakpoint(ctx context.Context, scenarioBr
 		return ResumeRequest{}, err
 	}
 	// Cancelling ctx must not change the values. The evaluation ends anyway, because its number of steps is limited.
-	filled, err := scenarioBreakpoint.Fill(context.WithoutCancel(ctx), names)
+	filled, err := scenarioBreakpoint.WithEvaluatedTemplates(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err
 	}

@@ -162,7 +162,7 @@ message = "the rest"
 	if diff := cmp.Diff([]string{"skipped", "two", "skipped", "the rest", "two"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if !g.HasLimitedRule("anything") || newGate(t, "").HasLimitedRule("a") {
+	if !g.HasRuleWithPauseLimit("anything") || newGate(t, "").HasRuleWithPauseLimit("a") {
 		t.Error("which tools count")
 	}
 }

@@ -16,7 +16,7 @@ import (
 // ParseServerEntry parses the configuration of one server: transport; command, args, env and cwd, or url; timeout_s;
 // auto_reconnect. Other members and wrong types are errors that name the field.
 func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
-	if !mcp.ValidName(name) {
+	if !mcp.IsValidServerName(name) {
 		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}
 	var fields map[string]json.RawMessage
@@ -72,7 +72,7 @@ func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 			continue
 		}
 		cfg.Source = ""
-		all = MergeServer(all, cfg)
+		all = AddOrReplaceServer(all, cfg)
 	}
 	return all, errors.Join(wrong...)
 }
@@ -99,7 +99,7 @@ func ParseInlineServer(nameColonCommandOrURL string) (serverConfig mcp.ServerCon
 		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", nameColonCommandOrURL)
 	case value == "":
 		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", nameColonCommandOrURL)
-	case !mcp.ValidName(name):
+	case !mcp.IsValidServerName(name):
 		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}
 	cfg := mcp.ServerConfig{Name: name, AutoReconnect: new(true), Timeout: 30 * time.Second, IsLiteral: true}
@@ -112,8 +112,8 @@ func ParseInlineServer(nameColonCommandOrURL string) (serverConfig mcp.ServerCon
 	return cfg, nil
 }
 
-// MergeServer adds a server to a list. It replaces an earlier server with the same name.
-func MergeServer(list []mcp.ServerConfig, cfg mcp.ServerConfig) []mcp.ServerConfig {
+// AddOrReplaceServer adds a server to a list. It replaces an earlier server with the same name.
+func AddOrReplaceServer(list []mcp.ServerConfig, cfg mcp.ServerConfig) []mcp.ServerConfig {
 	if at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name }); at >= 0 {
 		list[at] = cfg
 		return list

@@ -34,8 +34,8 @@ const (
 
 const connectTimeout = 30 * time.Second
 
-// ServerManagerOptions configure a ServerManager. Hub and Now must be set.
-type ServerManagerOptions struct {
+// ExternalServersOptions configure a ExternalServers. Hub and Now must be set.
+type ExternalServersOptions struct {
 	Hub     *Hub
 	Now     func() time.Time
 	Servers []mcp.ServerConfig // connected by Start
@@ -44,10 +44,10 @@ type ServerManagerOptions struct {
 	Version string // clientInfo.version
 }
 
-// ServerManager connects additional MCP servers to the debugger, at start-up or later, so that users of the debugger
+// ExternalServers connects additional MCP servers to the debugger, at start-up or later, so that users of the debugger
 // can call their tools and read their resources. These calls are recorded and never paused. A server that fails
 // affects only calls to it, which return an error with a code. All methods may be called from many goroutines.
-type ServerManager struct {
+type ExternalServers struct {
 	hub *Hub
 	now func() time.Time
 	mcp *mcp.Manager
@@ -60,13 +60,13 @@ type ServerManager struct {
 	everConnected  map[string]bool
 }
 
-// NewServerManager creates a manager. It connects to no server before Start.
-func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
+// NewExternalServers creates a manager. It connects to no server before Start.
+func NewExternalServers(o ExternalServersOptions) (*ExternalServers, error) {
 	if o.Hub == nil || o.Now == nil {
 		return nil, errors.New("debug: Hub and Now of the server manager must be set")
 	}
 	for _, s := range o.Servers {
-		if !mcp.ValidName(s.Name) {
+		if !mcp.IsValidServerName(s.Name) {
 			return nil, invalidServerNameError(s.Name)
 		}
 	}
@@ -78,7 +78,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connectedSince: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
+	return &ExternalServers{hub: o.Hub, now: o.Now, mcp: m, connectedSince: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
 }
 
 func invalidServerNameError(name string) error {
@@ -86,14 +86,14 @@ func invalidServerNameError(name string) error {
 }
 
 // Start connects the configured servers and returns when each is connected or has failed. ctx bounds only the waiting.
-func (m *ServerManager) Start(ctx context.Context) error {
+func (m *ExternalServers) Start(ctx context.Context) error {
 	err := m.mcp.StartAndWait(ctx)
 	m.refreshStatuses()
 	return err
 }
 
 // Close closes all connections and ends all server processes. It may be called more than once.
-func (m *ServerManager) Close(ctx context.Context) error { return m.mcp.Close(ctx) }
+func (m *ExternalServers) Close(ctx context.Context) error { return m.mcp.Close(ctx) }
 
 // The states of a server.
 const (
@@ -115,7 +115,7 @@ type ExternalServerStatus struct {
 }
 
 // Servers lists the servers in the order of their configuration.
-func (m *ServerManager) Servers() []ExternalServerStatus {
+func (m *ExternalServers) Servers() []ExternalServerStatus {
 	all := []ExternalServerStatus{}
 	for _, s := range m.refreshStatuses() {
 		all = append(all, m.externalServerOf(s))
@@ -123,7 +123,7 @@ func (m *ServerManager) Servers() []ExternalServerStatus {
 	return all
 }
 
-func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServerStatus {
+func (m *ExternalServers) externalServerOf(s mcp.ServerStatus) ExternalServerStatus {
 	c := ExternalServerStatus{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.externalStatus(s)}
 	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
@@ -140,11 +140,11 @@ func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServerStatu
 }
 
 // toolsOfServerWithoutDuplicates lists a server's tools. It omits a tool if an earlier one has the same canonical name.
-func (m *ServerManager) toolsOfServerWithoutDuplicates(serverName string) []protocol.Tool {
+func (m *ExternalServers) toolsOfServerWithoutDuplicates(serverName string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }
 
-func (m *ServerManager) externalStatus(s mcp.ServerStatus) string {
+func (m *ExternalServers) externalStatus(s mcp.ServerStatus) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s.State {
@@ -163,7 +163,7 @@ func (m *ServerManager) externalStatus(s mcp.ServerStatus) string {
 }
 
 // refreshStatuses returns the state of each server, and updates m.connectedSince and m.everConnected.
-func (m *ServerManager) refreshStatuses() []mcp.ServerStatus {
+func (m *ExternalServers) refreshStatuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +180,7 @@ func (m *ServerManager) refreshStatuses() []mcp.ServerStatus {
 	return all
 }
 
-func (m *ServerManager) findServer(name string) (mcp.ServerStatus, bool) {
+func (m *ExternalServers) findServer(name string) (mcp.ServerStatus, bool) {
 	all := m.refreshStatuses()
 	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
 	if i < 0 {
@@ -190,7 +190,7 @@ func (m *ServerManager) findServer(name string) (mcp.ServerStatus, bool) {
 }
 
 // checkConnected returns an error that explains why a server cannot be called; nil means it is connected.
-func (m *ServerManager) checkConnected(name string) error {
+func (m *ExternalServers) checkConnected(name string) error {
 	s, ok := m.findServer(name)
 	switch {
 	case !ok:
@@ -201,10 +201,10 @@ func (m *ServerManager) checkConnected(name string) error {
 	return nil
 }
 
-// Connect adds a server under an unused name and returns its tools. config is the server's entry in the configuration
+// AddAndConnect adds a server under an unused name and returns its tools. config is the server's entry in the configuration
 // format. A server that cannot be reached stays configured.
-func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
-	if !mcp.ValidName(name) {
+func (m *ExternalServers) AddAndConnect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
+	if !mcp.IsValidServerName(name) {
 		return nil, invalidServerNameError(name)
 	}
 	m.addMu.Lock()
@@ -220,7 +220,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	m.runtimeServers = append(m.runtimeServers, cfg)
 	desired := slices.Clone(m.runtimeServers)
 	m.mu.Unlock()
-	change, err := m.mcp.SetServers(ctx, runtimeServerSource, desired)
+	change, err := m.mcp.ReplaceServersOfSource(ctx, runtimeServerSource, desired)
 	m.hub.PublishChange(TopicExternalMCPServers)
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
@@ -234,7 +234,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 
 const runtimeServerSource = "runtime"
 
-func (m *ServerManager) externalToolNames(name string) []string {
+func (m *ExternalServers) externalToolNames(name string) []string {
 	s, ok := m.findServer(name)
 	if !ok {
 		return []string{}
@@ -243,7 +243,7 @@ func (m *ServerManager) externalToolNames(name string) []string {
 }
 
 // DisconnectKeepingConfig closes a server's connection and keeps its configuration.
-func (m *ServerManager) DisconnectKeepingConfig(ctx context.Context, name string) error {
+func (m *ExternalServers) DisconnectKeepingConfig(ctx context.Context, name string) error {
 	if _, ok := m.findServer(name); !ok {
 		return NewError(CodeServerNotFound, "", "name", name)
 	}
@@ -254,7 +254,7 @@ func (m *ServerManager) DisconnectKeepingConfig(ctx context.Context, name string
 }
 
 // Reconnect connects a server that is not connected and returns its tools.
-func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, error) {
+func (m *ExternalServers) Reconnect(ctx context.Context, name string) ([]string, error) {
 	if _, ok := m.findServer(name); !ok {
 		return nil, NewError(CodeServerNotFound, "", "name", name)
 	}
@@ -276,7 +276,7 @@ type ExternalTool struct {
 }
 
 // Tools lists the tools of all connected servers, or of one.
-func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
+func (m *ExternalServers) Tools(server string) ([]ExternalTool, error) {
 	if server != "" {
 		if _, ok := m.findServer(server); !ok {
 			return nil, NewError(CodeServerNotFound, "", "server", server)
@@ -298,15 +298,15 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 }
 
 // CallAndRecord runs a tool and returns its result as the server sent it. The hub records the call, even if it fails.
-func (m *ServerManager) CallAndRecord(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	server, tool, err := m.splitServerSlashToolName(name)
+func (m *ExternalServers) CallAndRecord(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	server, tool, err := m.resolveServerSlashToolName(name)
 	if err != nil {
 		return nil, err
 	}
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	rec := Record{CallEnding: CallEnding{Source: "mcp_client", Server: server, Status: "success"}}
+	rec := CallRecord{CallEnding: CallEnding{Source: "mcp_client", Server: server, Status: "success"}}
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
 	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, ClaudelessCallInput{JSON: arguments, ContentID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
@@ -331,8 +331,8 @@ func (m *ServerManager) CallAndRecord(ctx context.Context, name string, argument
 	return result, err
 }
 
-// splitServerSlashToolName splits "server/tool". It returns an error if the server is not connected or has no such tool.
-func (m *ServerManager) splitServerSlashToolName(name string) (server, tool string, err error) {
+// resolveServerSlashToolName splits "server/tool". It returns an error if the server is not connected or has no such tool.
+func (m *ExternalServers) resolveServerSlashToolName(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok {
 		return "", "", NewError(CodeInvalidToolName, "the name of a tool must have the form server/tool", "tool", name)
@@ -346,7 +346,7 @@ func (m *ServerManager) splitServerSlashToolName(name string) (server, tool stri
 	return server, tool, nil
 }
 
-func (m *ServerManager) callTool(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+func (m *ExternalServers) callTool(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	name := server + "/" + tool
 	result, err := m.mcp.CallRaw(ctx, mcp.CallRequest{Tool: name, Input: arguments})
 	if err == nil {
@@ -384,7 +384,7 @@ type ExternalResource struct {
 }
 
 // Resources lists the resources of all connected servers, or of one.
-func (m *ServerManager) Resources(server string) ([]ExternalResource, error) {
+func (m *ExternalServers) Resources(server string) ([]ExternalResource, error) {
 	found, err := m.mcp.Resources(server)
 	if err != nil {
 		return nil, NewError(CodeServerNotFound, "", "server", server)
@@ -403,7 +403,7 @@ type ExternalResourceContent struct {
 }
 
 // ReadFirstContentOfResource reads one resource. If the server returns several contents, ReadFirstContentOfResource returns the first.
-func (m *ServerManager) ReadFirstContentOfResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
+func (m *ExternalServers) ReadFirstContentOfResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
 	if err := m.checkConnected(server); err != nil {
 		return ExternalResourceContent{}, err
 	}

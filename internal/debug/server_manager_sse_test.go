@@ -73,8 +73,8 @@ func sseServer(t *testing.T, path string) (url string, gone <-chan struct{}) {
 func TestSSE(t *testing.T) {
 	url, gone := sseServer(t, "/sse")
 	m, _ := newManager(t)
-	tools, err := m.Connect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)) // C19 C142 C166
-	if err != nil || len(tools) != 1 || tools[0] != "old/größe" {                                       // C20 C160
+	tools, err := m.AddAndConnect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)) // C19 C142 C166
+	if err != nil || len(tools) != 1 || tools[0] != "old/größe" {                                             // C20 C160
 		t.Fatalf("%v, %v", tools, err)
 	}
 	if got, err := m.CallAndRecord(t.Context(), "old/größe", nil); err != nil || !strings.Contains(string(got), "by SSE") {
@@ -99,7 +99,7 @@ func TestSSE(t *testing.T) {
 func TestSSEWithSlash(t *testing.T) {
 	url, _ := sseServer(t, "/sse/")
 	m, _ := newManager(t)
-	if tools, err := m.Connect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)); err != nil || len(tools) != 1 {
+	if tools, err := m.AddAndConnect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)); err != nil || len(tools) != 1 {
 		t.Errorf("%v, %v", tools, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestRuntimeServersAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := newManager(t, servers...)
-	if _, err := m.Connect(t.Context(), "late", entry(t, "ok")); err != nil {
+	if _, err := m.AddAndConnect(t.Context(), "late", entry(t, "ok")); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != string(text) {

@@ -20,14 +20,14 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-func newManager(t *testing.T, servers ...mcp.ServerConfig) (*ServerManager, *Hub) {
+func newManager(t *testing.T, servers ...mcp.ServerConfig) (*ExternalServers, *Hub) {
 	t.Helper()
 	var n atomic.Int64
 	hub, err := New(Options{Now: time.Now, NewID: func() string { return fmt.Sprint(n.Add(1)) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewServerManager(ServerManagerOptions{Hub: hub, Now: time.Now, Servers: servers, Version: "1"})
+	m, err := NewExternalServers(ExternalServersOptions{Hub: hub, Now: time.Now, Servers: servers, Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func errorCode(err error) string {
 }
 
 // waitForStatus waits up to some seconds until a server has the wanted state.
-func waitForStatus(t *testing.T, m *ServerManager, name, status string) ExternalServerStatus {
+func waitForStatus(t *testing.T, m *ExternalServers, name, status string) ExternalServerStatus {
 	t.Helper()
 	deadline := time.Now().Add(8 * time.Second)
 	for {
@@ -100,10 +100,10 @@ func waitForStatus(t *testing.T, m *ServerManager, name, status string) External
 }
 
 func TestNew(t *testing.T) {
-	if _, err := NewServerManager(ServerManagerOptions{Now: time.Now}); err == nil { // C2 C3
+	if _, err := NewExternalServers(ExternalServersOptions{Now: time.Now}); err == nil { // C2 C3
 		t.Error("no hub was needed")
 	}
-	if _, err := NewServerManager(ServerManagerOptions{Hub: &Hub{}}); err == nil {
+	if _, err := NewExternalServers(ExternalServersOptions{Hub: &Hub{}}); err == nil {
 		t.Error("no clock was needed")
 	}
 	m, _ := newManager(t)
@@ -120,16 +120,16 @@ func TestNew(t *testing.T) {
 func TestNames(t *testing.T) {
 	m, _ := newManager(t)
 	for _, name := range []string{"filesystem", "my-server", "db_1"} { // C8
-		if tools, err := m.Connect(t.Context(), name, entry(t, "ok")); err != nil || len(tools) != 5 || tools[0] != name+"/echo" { // C13 C14
+		if tools, err := m.AddAndConnect(t.Context(), name, entry(t, "ok")); err != nil || len(tools) != 5 || tools[0] != name+"/echo" { // C13 C14
 			t.Errorf("%s: %v, %v", name, tools, err)
 		}
 	}
 	for _, name := range []string{"", "a/b", "a b"} { // C9 C10 C11
-		if _, err := m.Connect(t.Context(), name, entry(t, "ok")); errorCode(err) != CodeInvalidName {
+		if _, err := m.AddAndConnect(t.Context(), name, entry(t, "ok")); errorCode(err) != CodeInvalidName {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := m.Connect(t.Context(), "db_1", entry(t, "ok")); errorCode(err) != CodeDuplicateName { // C12 C110
+	if _, err := m.AddAndConnect(t.Context(), "db_1", entry(t, "ok")); errorCode(err) != CodeDuplicateName { // C12 C110
 		t.Errorf("%v", err)
 	}
 }
@@ -154,13 +154,13 @@ func TestConnecting(t *testing.T) {
 	if c.Transport != "stdio" || len(c.Tools) != 5 || c.ConnectedAt == nil || *c.ConnectedAt < 1e9 {
 		t.Errorf("%+v", c)
 	}
-	_, err = m.Connect(t.Context(), "late", entry(t, "crash-at-start"))
+	_, err = m.AddAndConnect(t.Context(), "late", entry(t, "crash-at-start"))
 	if errorCode(err) != CodeConnectFailed || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("%v", err)
 	}
 	waitForStatus(t, m, "late", StatusConnectAttemptFailed) // its configuration is kept
 	for _, e := range []string{`{}`, `[]`, `{"transport":"stdio"}`, `{"transport":"pigeon","command":"x"}`} {
-		if _, err := m.Connect(t.Context(), "bad", json.RawMessage(e)); errorCode(err) != CodeInvalidConfig {
+		if _, err := m.AddAndConnect(t.Context(), "bad", json.RawMessage(e)); errorCode(err) != CodeInvalidConfig {
 			t.Errorf("%s: %v", e, err)
 		}
 	}
@@ -345,7 +345,7 @@ func TestAtTheSameTime(t *testing.T) {
 		})
 	}
 	wg.Go(func() { // C55
-		if _, err := m.Connect(t.Context(), "c", entry(t, "ok")); err != nil {
+		if _, err := m.AddAndConnect(t.Context(), "c", entry(t, "ok")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -372,7 +372,7 @@ func TestDisconnectDuringACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Connect(t.Context(), "b", env); err != nil {
+	if _, err := m.AddAndConnect(t.Context(), "b", env); err != nil {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
@@ -420,7 +420,7 @@ func TestCloseDuringACall(t *testing.T) {
 	if _, err := m.CallAndRecord(t.Context(), "a/echo", nil); err == nil {
 		t.Error("a call after Close succeeded")
 	}
-	if _, err := m.Connect(t.Context(), "b", entry(t, "ok")); err == nil {
+	if _, err := m.AddAndConnect(t.Context(), "b", entry(t, "ok")); err == nil {
 		t.Error("a connect after Close succeeded")
 	}
 }
@@ -467,7 +467,7 @@ func TestStatusWords(t *testing.T) {
 	m.everConnected["lost"] = true
 	for _, tt := range []struct {
 		server string
-		state  mcp.State
+		state  mcp.ServerState
 		want   string
 	}{
 		{"lost", mcp.StateFailed, StatusFailed},
@@ -549,8 +549,8 @@ func TestInline(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	merged := MergeServer([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, mcp.ServerConfig{Name: "a", Command: "inline"})
-	merged = MergeServer(merged, mcp.ServerConfig{Name: "c"})
+	merged := AddOrReplaceServer([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, mcp.ServerConfig{Name: "a", Command: "inline"})
+	merged = AddOrReplaceServer(merged, mcp.ServerConfig{Name: "c"})
 	if len(merged) != 3 || merged[0].Command != "inline" || merged[2].Name != "c" {
 		t.Errorf("%+v", merged)
 	}
@@ -561,7 +561,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		servers, err := ParseServerConfig("f", []byte(text))
 		for _, s := range servers {
-			if err == nil && !mcp.ValidName(s.Name) {
+			if err == nil && !mcp.IsValidServerName(s.Name) {
 				t.Errorf("%q was taken", s.Name)
 			}
 		}

@@ -27,7 +27,7 @@ func (h *Hub) ReportCallStart(ctx context.Context, c Call) (CallStartResponse, e
 		return CallStartResponse{}, err
 	}
 	begun := CallStartResponse{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.BreakpointSet.takeMatchingBreakpoint(ctx, k, PhaseBefore, nil)
+	hit, stopped := h.BreakpointSet.matchBreakpointOrTakeRulePause(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
@@ -62,7 +62,7 @@ func (h *Hub) assignIDAndStoreRunningCall(k *runningCall) error {
 func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
 	k := &runningCall{caller: claudelessCallerAdapter(reported.Client), vars: map[string]any{}, data: CallData{
 		MethodName: reported.Tool, Client: reported.Client, SessionID: reported.Session, ToolUseID: reported.ToolUseID, CallSite: reported.CallSite,
-		Signature: reported.Signature, Process: NewProcessWithKey(reported.PID, reported.Started), Evaluator: "local",
+		Signature: reported.Signature, CallerProcess: NewCallerProcess(reported.PID, reported.Started), Evaluator: "local",
 	}}
 	if o := reported.Foreign; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
@@ -76,7 +76,7 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
-	canonical, err := cas.Canonical(input)
+	canonical, err := cas.CanonicalJSON(input)
 	if err != nil {
 		return nil, NewError(CodeInvalidPayload, "input: "+err.Error())
 	}
@@ -93,7 +93,7 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
 // result is the id of the new pause; otherwise it is empty. An unknown call is not an error: older clients complete calls
 // that started before the server was restarted.
 func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion CompletionReport) (pauseIDOrEmpty string, err error) {
-	r, err := storeResultAndFillException(h.store, completion.Outcome)
+	r, err := storeResultAndFillException(h.store, completion.CallOutcome)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 	if k == nil || k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise) {
 		return "", nil
 	}
-	hit, stopped := h.BreakpointSet.takeMatchingBreakpoint(ctx, k, PhaseAfterCall, &r)
+	hit, stopped := h.BreakpointSet.matchBreakpointOrTakeRulePause(ctx, k, PhaseAfterCall, &r)
 	if !stopped {
 		return "", nil
 	}
@@ -114,7 +114,7 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 }
 
 // recordOutcomeAndRemoveCall records the outcome of a call; nil means the call is unknown.
-func (h *Hub) recordOutcomeAndRemoveCall(c CompletionReport, r Outcome) *runningCall {
+func (h *Hub) recordOutcomeAndRemoveCall(c CompletionReport, r CallOutcome) *runningCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.CallID = cmp.Or(c.CallID, h.calls.byToolUse[toolUseKey{c.Session, c.ToolUseID}])
@@ -141,8 +141,8 @@ func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) 
 }
 
 // AfterCall calls [Hub.RecordCallOutcomeAndPauseIfStopped] and waits for the decision.
-func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := h.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, Outcome: o})
+func (h *Hub) AfterCall(ctx context.Context, callID string, o CallOutcome) (Decision, error) {
+	pauseID, err := h.RecordCallOutcomeAndPauseIfStopped(ctx, CompletionReport{CallID: callID, CallOutcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
@@ -177,7 +177,7 @@ const pageSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'se
 
 // PageHandler serves the web page of the debugger at /, with its style sheet and script. If external is nil, the routes of
 // external servers are not served, and the page hides its list of servers.
-func PageHandler(external *ServerManager) http.Handler {
+func PageHandler(external *ExternalServers) http.Handler {
 	mux := http.NewServeMux()
 	page := pageHTML
 	if external == nil {

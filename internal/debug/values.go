@@ -49,16 +49,16 @@ func (in ClaudelessCallInput) MarshalJSON() ([]byte, error) {
 	}{JSON: in.JSON, CID: in.ContentID, Named: pretty})
 }
 
-// Process identifies the process that made a call.
-type Process struct {
+// CallerProcess identifies the process that made a call.
+type CallerProcess struct {
 	PID          int     `json:"process_pid"`
 	ProcessStart float64 `json:"process_start_time"` // Unix seconds
 	ProcessKey   string  `json:"process_key,omitempty"`
 }
 
-// NewProcessWithKey identifies a process by its id and its start time in Unix seconds; both 0 means unknown.
-func NewProcessWithKey(pid int, startUnixSeconds float64) Process {
-	p := Process{PID: pid, ProcessStart: startUnixSeconds}
+// NewCallerProcess identifies a process by its id and its start time in Unix seconds; both 0 means unknown.
+func NewCallerProcess(pid int, startUnixSeconds float64) CallerProcess {
+	p := CallerProcess{PID: pid, ProcessStart: startUnixSeconds}
 	if pid != 0 || startUnixSeconds != 0 {
 		p.ProcessKey = fmt.Sprintf("%.6f+%d", startUnixSeconds, pid)
 	}
@@ -67,7 +67,7 @@ func NewProcessWithKey(pid int, startUnixSeconds float64) Process {
 
 // PauseInfo explains why and where a call is stopped. It is zero while the call runs.
 type PauseInfo struct {
-	Phase        Phase                 `json:"phase,omitempty"`
+	Phase        CallPhase             `json:"phase,omitempty"`
 	Reason       string                `json:"pause_reason,omitempty"` // breakpoint, exception
 	Breakpoint   string                `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped the call
 	Capabilities []PauseDecisionAction `json:"capabilities,omitempty"` // actions that the caller supports
@@ -82,7 +82,7 @@ type CallData struct {
 	ToolUseID  string     `json:"tool_use_id,omitempty"`
 	Signature  string     `json:"signature,omitempty"`
 	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
-	Process
+	CallerProcess
 	PauseInfo
 	Values       CallArguments   `json:"-"` // nil means ClaudelessCallInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
@@ -146,13 +146,13 @@ func ValueOrTruncationMarker(value json.RawMessage, contentID string) json.RawMe
 	return short
 }
 
-// Phase specifies whether a pause is before or after the call.
-type Phase string
+// CallPhase specifies whether a pause is before or after the call.
+type CallPhase string
 
 // The phases.
 const (
-	PhaseBefore    Phase = "before"
-	PhaseAfterCall Phase = "after"
+	PhaseBefore    CallPhase = "before"
+	PhaseAfterCall CallPhase = "after"
 )
 
 // PauseDecisionAction is a decision about a stopped call.
@@ -179,8 +179,8 @@ const (
 	ClientExternal      CallerKind = "mcp_client" // calls made through the hub to an external server
 )
 
-// Record is a completed call.
-type Record struct {
+// CallRecord is a completed call.
+type CallRecord struct {
 	CallData
 	CallEnding
 	ExtraFields any // additional members; nil means none
@@ -211,6 +211,6 @@ type CallEnding struct {
 }
 
 // MarshalJSON writes all parts of the record as one object.
-func (rec Record) MarshalJSON() ([]byte, error) {
+func (rec CallRecord) MarshalJSON() ([]byte, error) {
 	return mergeJSONObjects(rec.CallData, rec.CallEnding, rec.ExtraFields)
 }

@@ -27,9 +27,9 @@ func (l Leak) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
 }
 
-// auditFile finds secrets in the file at path: known secret values, and strings whose form shows that they can only be
+// findSecretsInFile finds secrets in the file at path: known secret values, and strings whose form shows that they can only be
 // secrets. Leaks contain name as the name of the file.
-func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
+func findSecretsInFile(path, name string, redactor *redact.Redactor) ([]Leak, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 	defer file.Close()
 	const chunk = 256 << 10
 	ext := filepath.Ext(name)
-	a := &fileAudit{name: name, hasEscapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
+	a := &fileSecretSearch{name: name, hasEscapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: redactor, line: 1, lastFound: -1}
 	in := bufio.NewReaderSize(file, chunk)
 	var text []byte
 	for err == nil {
@@ -54,7 +54,7 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 	return a.leaks, err
 }
 
-type fileAudit struct {
+type fileSecretSearch struct {
 	name       string
 	hasEscapes bool // strings in the file have JSON escapes
 	redactor   *redact.Redactor
@@ -64,7 +64,7 @@ type fileAudit struct {
 	leaks      []Leak
 }
 
-func (a *fileAudit) findSecretsInNextPartOfFile(nextPart string) {
+func (a *fileSecretSearch) findSecretsInNextPartOfFile(nextPart string) {
 	raw := a.textEnd + nextPart
 	text, at := raw, []int32(nil)
 	if a.hasEscapes && strings.Contains(raw, `\`) {

@@ -109,7 +109,7 @@ func TestAuditPositions(t *testing.T) {
 		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		leaks, err := Audit([]string{file}, CurrentEnvironment{})
+		leaks, err := FindSecretsInFiles([]string{file}, CurrentEnvironment{})
 		if err != nil {
 			t.Fatal(err)
 		}

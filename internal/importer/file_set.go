@@ -134,7 +134,7 @@ func (f *OutputFile) Close() {
 	f.set.recordFailure(f.name, f.file.Close())
 	f.file = nil
 	if f.set.redactor != nil {
-		leaks, err := auditFile(f.set.temporaryPath(f.name), f.name, f.set.redactor)
+		leaks, err := findSecretsInFile(f.set.temporaryPath(f.name), f.name, f.set.redactor)
 		f.set.recordFailure(f.name, err)
 		f.set.leaks = append(f.set.leaks, leaks...)
 	}

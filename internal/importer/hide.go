@@ -76,13 +76,13 @@ var accountHomePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
 })
 
-// NewRedactor returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
-func NewRedactor(place CurrentEnvironment, sessions []*session.Session) *Redactor {
+// NewRedactorReadingSecretFiles returns a Redactor that knows secrets in the environment and the sessions, and recognizes others by form.
+func NewRedactorReadingSecretFiles(environment CurrentEnvironment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
 	host, _ := os.Hostname() // an unknown name cannot be redacted
-	p := redact.PersonalData{Hosts: []string{cmp.Or(proc.Getenv(place.Environ, "HOSTNAME"), host)}}
-	environ := slices.Clone(place.Environ)
-	homes := []string{place.Home}
+	p := redact.PersonalData{Hosts: []string{cmp.Or(proc.Getenv(environment.Environ, "HOSTNAME"), host)}}
+	environ := slices.Clone(environment.Environ)
+	homes := []string{environment.Home}
 	for _, s := range sessions {
 		p.CWDs = append(p.CWDs, s.CWD)
 		p.IDs = append(p.IDs, s.IDs...)
@@ -104,13 +104,13 @@ func NewRedactor(place CurrentEnvironment, sessions []*session.Session) *Redacto
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		p.Users = append(p.Users, proc.Getenv(environ, name))
 	}
-	more, values := readSecretsFromFiles(place, sessions)
+	more, values := readSecretsFromFiles(environment, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
 	return h
 }
 
-// Hide replaces secrets in the sessions.
-func (h *Redactor) Hide(sessions []*session.Session) {
+// RedactSessions replaces secrets in the sessions.
+func (h *Redactor) RedactSessions(sessions []*session.Session) {
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			h.currentPlace = p.At
@@ -208,15 +208,15 @@ func (h *Redactor) redactCall(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: values known from the environment, and strings that have the form of a secret and
+// FindSecretsInFiles lists the secrets in files: values known from the environment, and strings that have the form of a secret and
 // cannot be anything else. A file that cannot be read is an error, but the others are still checked.
-func Audit(files []string, p CurrentEnvironment) ([]Leak, error) {
+func FindSecretsInFiles(files []string, p CurrentEnvironment) ([]Leak, error) {
 	more, values := readSecretsFromFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []Leak
 	var errs []error
 	for _, name := range files {
-		leaks, err := auditFile(name, name, r)
+		leaks, err := findSecretsInFile(name, name, r)
 		all, errs = append(all, leaks...), append(errs, err)
 	}
 	return all, errors.Join(errs...)

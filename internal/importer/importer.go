@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		if o.KeepBigResults {
 			how.MaxResultBytes = 0
 		}
-		compare = func() ([]string, error) { return o.Check.Differences(ctx, played, sessions, how) }
+		compare = func() ([]string, error) { return o.Check.PlayAndFindDifferences(ctx, played, sessions, how) }
 	}
 	if o.Out == "" {
 		err = k.CopyFile("scenario.toml", o.Stdout)
@@ -136,9 +136,9 @@ func redactAndWriteScenario(o Options, k *FileSetWriter, sessions []*session.Ses
 			typed = append(typed, p.Text)
 		}
 	}
-	h := NewRedactor(o.Environment, sessions)
+	h := NewRedactorReadingSecretFiles(o.Environment, sessions)
 	if !o.Raw {
-		h.Hide(sessions)
+		h.RedactSessions(sessions)
 	}
 	rival, err := readPatternsOfScenariosInDir(o.RivalDir)
 	if err != nil {
@@ -198,8 +198,8 @@ func (o *Outcome) reportText() string {
 // JSON returns the outcome for programs.
 func (o *Outcome) JSON() ([]byte, error) { return json.MarshalIndent(o, "", "  ") }
 
-// DefaultName returns the name of an imported scenario, derived from its first input.
-func DefaultName(files []string) string {
+// DefaultScenarioName returns the name of an imported scenario, derived from its first input.
+func DefaultScenarioName(files []string) string {
 	if len(files) == 0 {
 		return "imported"
 	}
@@ -285,7 +285,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 	called := map[string]bool{}
 	for _, s := range sessions {
 		for _, c := range s.Calls() {
-			name, tool, ok := session.SplitToolName(c.Tool)
+			name, tool, ok := session.SplitMCPToolName(c.Tool)
 			if !ok {
 				continue
 			}
@@ -303,7 +303,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirPlaceholdersByNames(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
-			if name, tool, ok := session.SplitToolName(full); ok && servers[name] != nil {
+			if name, tool, ok := session.SplitMCPToolName(full); ok && servers[name] != nil {
 				server(name).Tools = append(server(name).Tools, tool)
 			}
 		}

@@ -61,7 +61,7 @@ func TestHideEverywhere(t *testing.T) {
 	with := func(text string) string { return text + " " + secret + " end" }
 	agent := &session.Agent{Prompt: with("agent"), Messages: []*session.Message{{Blocks: []session.Block{{Text: with("of the agent")}}}}}
 	s := &session.Session{Tools: []string{"mcp__" + secret + "__t"}, Prompts: []*session.Prompt{{
-		Text: with("prompt"), Hooks: []session.Hook{{Name: with("hook")}},
+		Text: with("prompt"), Hooks: []session.HookRun{{Name: with("hook")}},
 		Messages: []*session.Message{
 			{Failure: &session.Failure{Text: with("failure")}},
 			{Blocks: []session.Block{{Text: with("text")}, {Thinking: true, Text: with("thinking")}, {Call: &session.Call{
@@ -70,7 +70,7 @@ func TestHideEverywhere(t *testing.T) {
 			}}}},
 		},
 	}}}
-	NewRedactor(CurrentEnvironment{Environ: []string{"MY_TOKEN=" + secret}}, nil).Hide([]*session.Session{s})
+	NewRedactorReadingSecretFiles(CurrentEnvironment{Environ: []string{"MY_TOKEN=" + secret}}, nil).RedactSessions([]*session.Session{s})
 	out, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestHideSplitSecrets(t *testing.T) {
 			m.Blocks = append(m.Blocks, session.Block{Text: text})
 		}
 		s := &session.Session{Prompts: []*session.Prompt{{Messages: []*session.Message{m}}}}
-		NewRedactor(CurrentEnvironment{Environ: []string{"MY_TOKEN=" + secret}}, nil).Hide([]*session.Session{s})
+		NewRedactorReadingSecretFiles(CurrentEnvironment{Environ: []string{"MY_TOKEN=" + secret}}, nil).RedactSessions([]*session.Session{s})
 		var got []string
 		for _, b := range m.Blocks {
 			if b.Call == nil {
@@ -126,7 +126,7 @@ func TestHideHomes(t *testing.T) {
 		CWD: "/home/anna/proj", Files: []string{"/Users/berta/x.jsonl", "relative.jsonl"}, Environ: []string{"HOME=/srv/people/carla", "USER=dora"},
 		Prompts: []*session.Prompt{{Text: "/home/anna/a /Users/berta/b /srv/people/carla/c /opt/emil/d by anna, berta, carla, dora and emil; /root/e /f root"}},
 	}
-	NewRedactor(CurrentEnvironment{Home: "/opt/emil"}, []*session.Session{s, {Environ: []string{"HOME=/root"}}, {Environ: []string{"HOME=/"}}}).Hide([]*session.Session{s})
+	NewRedactorReadingSecretFiles(CurrentEnvironment{Home: "/opt/emil"}, []*session.Session{s, {Environ: []string{"HOME=/root"}}, {Environ: []string{"HOME=/"}}}).RedactSessions([]*session.Session{s})
 	want := HomePlaceholder + "/a " + HomePlaceholder + "/b " + HomePlaceholder + "/c " + HomePlaceholder +
 		"/d by REDACTED_USER_1, REDACTED_USER_2, REDACTED_USER_3, REDACTED_USER_4 and REDACTED_USER_5; /root/e /f root"
 	if diff := cmp.Diff(want, s.Prompts[0].Text); diff != "" {

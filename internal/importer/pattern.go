@@ -70,7 +70,7 @@ func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt st
 	case p.exact && originalPrompt == redactedPrompt:
 		return promptPattern{"exact", "text", originalPrompt}
 	case p.exact:
-		return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
+		return promptPattern{"regex", "pattern", regexpToleratingChangedIDs(redactedPrompt)}
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
@@ -78,7 +78,7 @@ func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt st
 			return promptPattern{"contains", "text", part}
 		}
 	}
-	return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
+	return promptPattern{"regex", "pattern", regexpToleratingChangedIDs(redactedPrompt)}
 }
 
 // longestUniqueWordSequence returns wordCount consecutive words that no other prompt has, from the first line with such words. Of
@@ -130,8 +130,8 @@ func countOverlapping(text, part string) int {
 
 var hexNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
-// volatileRegexp returns a regular expression that matches the prompt even if it has other ids, dates and numbers.
-func volatileRegexp(prompt string) string {
+// regexpToleratingChangedIDs returns a regular expression that matches the prompt even if it has other ids, dates and numbers.
+func regexpToleratingChangedIDs(prompt string) string {
 	const longest = 200
 	line, _, more := strings.Cut(strings.TrimSpace(prompt), "\n")
 	runes := []rune(line)

@@ -61,7 +61,7 @@ func (p *callReplayPlanner) noteOutcomeOfRecordedCall(recordedCall *session.Call
 		return
 	}
 	p.ran[recordedCall.Tool] = true
-	if _, _, mcp := session.SplitToolName(recordedCall.Tool); mcp {
+	if _, _, mcp := session.SplitMCPToolName(recordedCall.Tool); mcp {
 		key := recordedCall.Tool + "\x00" + string(plainjson.Compact(recordedCall.Input))
 		if text, seen := p.fixtureAnswers[key]; seen && text != recordedCall.Result.Text {
 			p.differing[key] = true
@@ -102,7 +102,7 @@ func (p *callReplayPlanner) replayMethodOf(c *session.Call) replayMethod {
 	case c.Agent != nil && (r == nil || !r.IsError):
 		return replayCallBySubAgentScript
 	}
-	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
+	if _, _, mcp := session.SplitMCPToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
 		return replayCallByMCPFixture
 	}
 	if _, _, ok := p.inputReadingImportedFile(c); ok {
@@ -241,8 +241,8 @@ type expectedCall struct {
 	fromFixture bool
 }
 
-// addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *expectedCalls) addMessages(p *callReplayPlanner, messages []*session.Message) {
+// addCallsOfMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
+func (e *expectedCalls) addCallsOfMessages(p *callReplayPlanner, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
@@ -255,7 +255,7 @@ func (e *expectedCalls) addMessages(p *callReplayPlanner, messages []*session.Me
 func (e *expectedCalls) addRecordedCallUnlessDenied(plans *callReplayPlanner, recordedCall *session.Call) {
 	how := plans.replayMethodOf(recordedCall)
 	if how == replayCallBySubAgentScript {
-		e.addMessages(plans, recordedCall.Agent.Messages)
+		e.addCallsOfMessages(plans, recordedCall.Agent.Messages)
 	}
 	if how == replayCallAsDenied || how == replayCallWithoutResult {
 		return
@@ -305,7 +305,7 @@ func (e *expectedCalls) toml() string {
 
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
-		server, tool, _ := session.SplitToolName(x.tool)
+		server, tool, _ := session.SplitMCPToolName(x.tool)
 		return "mcp = { server = " + oneLineTOMLString(globCharactersToWildcards(server)) + ", tool = " + oneLineTOMLString(globCharactersToWildcards(tool)) + " }\n"
 	}
 	text := "tool = " + oneLineTOMLString(globCharactersToWildcards(x.tool)) + "\n"

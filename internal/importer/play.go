@@ -48,8 +48,8 @@ func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSetWriter) (p
 	return playDirs, removeDirs, err
 }
 
-// Differences plays the scenario with the recorded prompts and returns the differences from the recording; nil means none.
-func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
+// PlayAndFindDifferences plays the scenario with the recorded prompts and returns the differences from the recording; nil means none.
+func (p *ScenarioPlayer) PlayAndFindDifferences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.playAndReturnLog(ctx, at, sessions)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (t *eventCollector) addEventsOfMessages(subAgentIndent string, messages []*
 		for _, b := range m.Blocks {
 			switch {
 			case b.Call != nil:
-				t.addCall(subAgentIndent, b.Call)
+				t.addEventsOfCall(subAgentIndent, b.Call)
 			case subAgentIndent != "": // the stream contains only the calls of sub-agents
 			case b.Thinking && t.o.Thinking && b.Text != "":
 				t.addEvent(m.At, subAgentIndent+"thinking "+t.normaliser.Text(b.Text))
@@ -238,7 +238,7 @@ func (t *eventCollector) addEventsOfMessages(subAgentIndent string, messages []*
 	}
 }
 
-func (t *eventCollector) addCall(indent string, c *session.Call) {
+func (t *eventCollector) addEventsOfCall(indent string, c *session.Call) {
 	input := t.normaliser.JSON(c.Input)
 	if c.Tool == "Bash" { // file names are absolute when the scenario is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")

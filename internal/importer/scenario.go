@@ -35,8 +35,8 @@ type scenarioWriter struct {
 func (w *scenarioWriter) writeScenarioAndFiles(sessions []*session.Session) {
 	w.seenAnswers = map[string]bool{}
 	w.file = w.files.Create("scenario.toml")
-	title := w.writeSessionList(sessions)
-	w.toml.WriteStringUnlessEmpty("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
+	title := w.writeCommentsAndReturnTitle(sessions)
+	w.toml.WriteStringUnlessEmpty("name", cmp.Or(w.options.Name, DefaultScenarioName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
 		w.toml.WriteStringUnlessEmpty("permission_mode", mode)
 	}
@@ -69,7 +69,7 @@ func (w *scenarioWriter) writeBufferedTOMLAsSection(title string) {
 	w.toml.Reset()
 }
 
-func (w *scenarioWriter) originComment(s *session.Session) string {
+func (w *scenarioWriter) originDescription(s *session.Session) string {
 	var from []string
 	for _, f := range s.Files {
 		base := filepath.Base(f)
@@ -92,17 +92,17 @@ func (w *scenarioWriter) originComment(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeSessionList writes comment lines about compactions and all sessions except the first, which title describes.
-func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
+// writeCommentsAndReturnTitle writes comment lines about compactions and all sessions except the first, which title describes.
+func (w *scenarioWriter) writeCommentsAndReturnTitle(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
-			w.toml.WriteRaw("# " + w.originComment(s) + "\n")
+			w.toml.WriteRaw("# " + w.originDescription(s) + "\n")
 		}
 		for _, at := range s.Compacted {
 			w.toml.WriteRaw(asCommentLine(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
 		}
 	}
-	return w.originComment(sessions[0])
+	return w.originDescription(sessions[0])
 }
 
 func asCommentLine(text string) string { return "# " + controlsToSpaces(text) + "\n" }
@@ -151,7 +151,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 			w.seenAnswers[match.toml()] = true
 		}
 		w.results = nil
-		w.expected.addMessages(w.plans, p.Messages)
+		w.expected.addCallsOfMessages(w.plans, p.Messages)
 		w.writeMessages(prefix+".response.steps", p.Messages)
 		w.writeBufferedTOMLAsSection(title)
 		if w.options.Check == nil {
@@ -161,7 +161,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 }
 
 // writeHookComment writes a comment that lists the hooks that ran: a scenario has no hooks, but the settings may have some.
-func (w *scenarioWriter) writeHookComment(ran []session.Hook) {
+func (w *scenarioWriter) writeHookComment(ran []session.HookRun) {
 	var names []string
 	times := map[string]int{}
 	for _, h := range ran {

@@ -108,7 +108,7 @@ func (c *Case) fillFromArchiveFile(file *archiveFile) (problems diag.List) {
 		c.Scenario, c.ScenarioLine = file.data, file.line
 		s, err := scenarios.Parse(c.Dir+"/scenario.toml", file.data, scenarios.LoadOptions{})
 		if err == nil {
-			c.setIncomparable(s)
+			c.setReasonsNotComparable(s)
 			break
 		}
 		for _, d := range diagnosticsOf(file.name, err) {
@@ -116,10 +116,10 @@ func (c *Case) fillFromArchiveFile(file *archiveFile) (problems diag.List) {
 		}
 	case "settings.json":
 		c.Settings = file.data
-		checkJSON(file, &problems)
+		addProblemIfInvalidJSON(file, &problems)
 	case "mcp.json":
 		c.MCP = file.data
-		checkJSON(file, &problems)
+		addProblemIfInvalidJSON(file, &problems)
 	case "refuses":
 		c.Refuses = true
 	case "default-url":

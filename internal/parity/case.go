@@ -85,7 +85,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		info, err := os.Stat(name)
 		switch {
 		case err != nil:
-			problems = append(problems, unreadable(name, err))
+			problems = append(problems, unreadableCaseDiagnostic(name, err))
 		case !info.IsDir():
 			add(readCase(name, trimExt(filepath.Base(name)), false))
 		default:
@@ -99,7 +99,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 				return err
 			})
 			if err != nil {
-				problems = append(problems, unreadable(name, err))
+				problems = append(problems, unreadableCaseDiagnostic(name, err))
 			} else if len(all)+len(problems) == n {
 				problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: name}, Message: "the directory contains no case", Hint: "a case is a .txtar file, or a scenario with [parity]"})
 			}
@@ -110,7 +110,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
-func unreadable(name string, err error) diag.Diagnostic {
+func unreadableCaseDiagnostic(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.FileErrorTextWithoutPath(err)}
 }
 
@@ -119,11 +119,11 @@ func unreadable(name string, err error) diag.Diagnostic {
 func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return nil, diag.List{unreadable(file, err)}
+		return nil, diag.List{unreadableCaseDiagnostic(file, err)}
 	}
 	c := &Case{Name: name, File: file, Dir: filepath.Dir(file), Files: map[string][]byte{}, Home: map[string][]byte{}}
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
-		return nil, diag.List{unreadable(file, err)}
+		return nil, diag.List{unreadableCaseDiagnostic(file, err)}
 	}
 	if filepath.Ext(file) == ".txtar" {
 		return c, c.fillFromTxtarArchive(src)
@@ -141,7 +141,7 @@ func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 	}
 	c.Scenario, c.ScenarioLine = src, 1
 	c.Runs, c.Refuses = []CaseRun{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses
-	c.setIncomparable(s)
+	c.setReasonsNotComparable(s)
 	return c, nil
 }
 
@@ -152,8 +152,8 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// setIncomparable fills c.Incomparable. It omits MCP servers, because the real CLI runs them, not claudeless serve.
-func (c *Case) setIncomparable(s *scenarios.Scenario) {
+// setReasonsNotComparable fills c.Incomparable. It omits MCP servers, because the real CLI runs them, not claudeless serve.
+func (c *Case) setReasonsNotComparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {
 			c.Incomparable = append(c.Incomparable, fmt.Sprintf("line %d: %s", d.Pos.Line+c.ScenarioLine-1, d.Message))
@@ -161,9 +161,9 @@ func (c *Case) setIncomparable(s *scenarios.Scenario) {
 	}
 }
 
-// checkJSON reports invalid JSON in settings.json or mcp.json of a case. A case about invalid JSON has such a file
+// addProblemIfInvalidJSON reports invalid JSON in settings.json or mcp.json of a case. A case about invalid JSON has such a file
 // below cwd/ or home/ instead, where it is not checked.
-func checkJSON(f *archiveFile, list *diag.List) {
+func addProblemIfInvalidJSON(f *archiveFile, list *diag.List) {
 	if json.Valid(f.data) {
 		return
 	}

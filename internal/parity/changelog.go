@@ -13,8 +13,8 @@ import (
 // events, lists such as the list of tools, values that do not depend on the prompt, and all other values.
 const orderedKinds = "options events keys lists defaults values"
 
-// Change is a difference at one path between two versions, over all cases.
-type Change struct {
+// VersionChange is a difference at one path between two versions, over all cases.
+type VersionChange struct {
 	Kind string `json:"kind"` // one of those in orderedKinds
 	Path string `json:"path"` // names the event and key, like the path of a [Difference]
 	// Before and After are the values in the first case; empty means absent.
@@ -33,9 +33,9 @@ type HelpEntries struct {
 // differs, with the cases. Differences in the options and commands come first.
 func (r *Report) ConvertToVersionComparison(oldHelp, newHelp HelpEntries) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
-	r.Changes = []Change{}
+	r.Changes = []VersionChange{}
 	for _, path := range sortedKeysOf(oldHelp.Words, newHelp.Words) {
-		c := Change{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + joinMissingElements(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + joinMissingElements(newHelp.Words[path], oldHelp.Words[path])}
+		c := VersionChange{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + joinElementsOnlyInFirst(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + joinElementsOnlyInFirst(newHelp.Words[path], oldHelp.Words[path])}
 		if c.Before+c.After != elementsOnlyOnThisSidePrefix+elementsOnlyOnThisSidePrefix {
 			r.Changes = append(r.Changes, c)
 		}
@@ -43,7 +43,7 @@ func (r *Report) ConvertToVersionComparison(oldHelp, newHelp HelpEntries) {
 	at := map[string]int{} // index in r.Changes, by "+" (added), "-" (removed) or the mark for a change, and path
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
-			c := Change{Path: d.Path, Before: d.Ours, After: d.Real}
+			c := VersionChange{Path: d.Path, Before: d.Ours, After: d.Real}
 			key := c.additionRemovalOrChangeMark() + c.Path
 			i, ok := at[key]
 			if !ok {
@@ -58,14 +58,14 @@ func (r *Report) ConvertToVersionComparison(oldHelp, newHelp HelpEntries) {
 		_, disappears := at["-"+c.Path]
 		r.Changes[i].Kind = cmp.Or(c.Kind, c.kindFromPathAndValues(appears && disappears))
 	}
-	slices.SortStableFunc(r.Changes, func(a, b Change) int {
+	slices.SortStableFunc(r.Changes, func(a, b VersionChange) int {
 		return strings.Index(orderedKinds, a.Kind) - strings.Index(orderedKinds, b.Kind)
 	})
 }
 
 // kindFromPathAndValues returns one of the kinds in orderedKinds. appearsAndDisappears means that the value at this path
 // is new in one case and missing in another.
-func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
+func (c *VersionChange) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")
 	describesSession := surface == "stdout" && (kind == "system/init" || strings.HasPrefix(kind, "control_response"))
@@ -84,7 +84,7 @@ func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysLis
 	return "values"
 }
 
-func (c *Change) additionRemovalOrChangeMark() string {
+func (c *VersionChange) additionRemovalOrChangeMark() string {
 	switch {
 	case c.Before == "":
 		return "+"
@@ -107,7 +107,7 @@ func (r *Report) versionChangeLines() []string {
 	return lines
 }
 
-func (c *Change) beforeAndAfterText() string {
+func (c *VersionChange) beforeAndAfterText() string {
 	gone, isList := strings.CutPrefix(c.Before, elementsOnlyOnThisSidePrefix)
 	come, isListToo := strings.CutPrefix(c.After, elementsOnlyOnThisSidePrefix)
 	switch {

@@ -26,7 +26,7 @@ func Compare(ours, theirs *Recording) []Difference {
 			c.addDifference("runs", strconv.Itoa(len(ours.Runs)), strconv.Itoa(len(theirs.Runs)))
 			break
 		}
-		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
+		a, b := parseEventStream(ours.Runs[i].Stdout), parseEventStream(theirs.Runs[i].Stdout)
 		maps.Copy(rank[0], toolCallOrderByID(a))
 		maps.Copy(rank[1], toolCallOrderByID(b))
 		several[0] = sortEventsOfParallelAgents(a, rank[0]) || several[0]
@@ -36,7 +36,7 @@ func Compare(ours, theirs *Recording) []Difference {
 		c.compareText("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
 		c.compareText("exit", ours.Runs[i].exitCodeAndSignalText(), theirs.Runs[i].exitCodeAndSignalText())
 	}
-	c.compareEvents("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
+	c.compareEvents("hooks", parseRecordedEvents(ours.Hooks), parseRecordedEvents(theirs.Hooks), rank)
 	for _, name := range sortedKeysOf(ours.MCP, theirs.MCP) {
 		c.compareEvents("mcp."+name, parseMCPEvents(ours.MCP[name]), parseMCPEvents(theirs.MCP[name]), rank)
 	}
@@ -87,7 +87,7 @@ type mcpRecordLine struct {
 // parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
 // method of the request. Events for which [isKindSentAfterStreamReopened] is true are omitted.
 func parseMCPEvents(list []json.RawMessage) []comparedEvent {
-	events, asked := eventsFrom(list), map[string]string{}
+	events, asked := parseRecordedEvents(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
 	for i, raw := range list {
 		var l mcpRecordLine
@@ -188,8 +188,8 @@ func (c *comparison) addDifference(path, ours, theirs string) {
 }
 
 func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder [2]map[string]int) {
-	sortAdjacentResultsByCall(a, callOrder[0])
-	sortAdjacentResultsByCall(b, callOrder[1])
+	sortResultsByCallAndRelink(a, callOrder[0])
+	sortResultsByCallAndRelink(b, callOrder[1])
 	pairs := alignEvents(a, b)
 	for _, p := range pairs {
 		switch {
@@ -230,7 +230,7 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, callOrder [2]ma
 			c.addDifference("transcript", textOrEmpty(inA, name), textOrEmpty(inB, name))
 			continue
 		}
-		c.compareEvents("transcript", keepLastStateLinesAtEnd(eventsFrom(x)), keepLastStateLinesAtEnd(eventsFrom(y)), callOrder)
+		c.compareEvents("transcript", keepLastStateLinesAtEnd(parseRecordedEvents(x)), keepLastStateLinesAtEnd(parseRecordedEvents(y)), callOrder)
 	}
 }
 
@@ -264,8 +264,8 @@ func firstTimestampInLines(transcriptLines []json.RawMessage) string {
 
 func (c *comparison) compareValue(path, key string, a, b any) {
 	if word, ok := PlaceholderForValuesOfJSONKey(key); ok && isNonNullScalar(a) && isNonNullScalar(b) {
-		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
-			c.addDifference(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
+		if word == "" && c.pair.ours.NumberedIDPlaceholder(fmt.Sprint(a)) != c.pair.theirs.NumberedIDPlaceholder(fmt.Sprint(b)) {
+			c.addDifference(path, c.pair.ours.NumberedIDPlaceholder(fmt.Sprint(a)), c.pair.theirs.NumberedIDPlaceholder(fmt.Sprint(b)))
 		}
 		return
 	}
@@ -327,13 +327,13 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	if ours == theirs {
 		return
 	}
-	if onlyA, onlyB := joinMissingElements(a, b), joinMissingElements(b, a); onlyA != "" || onlyB != "" {
+	if onlyA, onlyB := joinElementsOnlyInFirst(a, b), joinElementsOnlyInFirst(b, a); onlyA != "" || onlyB != "" {
 		ours, theirs = elementsOnlyOnThisSidePrefix+onlyA, elementsOnlyOnThisSidePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)
 }
 
-func joinMissingElements[T comparable](first, second []T) string {
+func joinElementsOnlyInFirst[T comparable](first, second []T) string {
 	var words []string
 	for _, v := range first {
 		if !slices.Contains(second, v) {

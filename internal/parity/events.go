@@ -78,12 +78,12 @@ func firstBlock(content json.RawMessage) blockForEventAlignment {
 	return blocks[0]
 }
 
-// eventsOf returns the events of a stream: a JSON array, or lines that each hold one event, as JSON or as text.
-func eventsOf(stream string) []comparedEvent {
+// parseEventStream returns the events of a stream: a JSON array, or lines that each hold one event, as JSON or as text.
+func parseEventStream(stream string) []comparedEvent {
 	var all []comparedEvent
 	var list []json.RawMessage
 	if text := strings.TrimSpace(stream); strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
-		return eventsFrom(list)
+		return parseRecordedEvents(list)
 	}
 	for line := range strings.Lines(stream) {
 		all = append(all, parseRecordedEvent(json.RawMessage(strings.TrimSuffix(line, "\n"))))
@@ -91,7 +91,7 @@ func eventsOf(stream string) []comparedEvent {
 	return all
 }
 
-func eventsFrom(list []json.RawMessage) []comparedEvent {
+func parseRecordedEvents(list []json.RawMessage) []comparedEvent {
 	var all []comparedEvent
 	for _, raw := range list {
 		all = append(all, parseRecordedEvent(raw))
@@ -134,8 +134,8 @@ func firstContentBlockOfEvent(e comparedEvent) map[string]any {
 
 func stringOrEmpty(value any) string { s, _ := value.(string); return s }
 
-// sortAdjacentResultsByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
-func sortAdjacentResultsByCall(events []comparedEvent, callOrder map[string]int) {
+// sortResultsByCallAndRelink sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
+func sortResultsByCallAndRelink(events []comparedEvent, callOrder map[string]int) {
 	for i := 0; i < len(events); {
 		group, _ := callOfResultOrHookInput(events[i])
 		j := i + 1
@@ -218,7 +218,7 @@ func sortEventsOfParallelAgents(events []comparedEvent, callOrder map[string]int
 
 // requestEvents returns the requests as events. If agents ran in parallel, consecutive prompts are sorted by text.
 func requestEvents(requests []json.RawMessage, hasParallelAgents bool) []comparedEvent {
-	events := eventsFrom(requests)
+	events := parseRecordedEvents(requests)
 	if !hasParallelAgents {
 		return events
 	}

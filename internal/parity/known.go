@@ -47,7 +47,7 @@ type KnownDifference struct {
 type TextPatterns []string
 
 // BindValue implements [diag.Binder].
-func (g *TextPatterns) BindValue(v diag.Value, b *diag.Binding) {
+func (g *TextPatterns) BindValue(v diag.Value, b *diag.BindRun) {
 	if v.Kind == diag.KindString {
 		*g = TextPatterns{v.Text}
 		return
@@ -93,8 +93,8 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	return f, found.Err()
 }
 
-// MarkKnownDifferencesOfCase sets Known in those differences of a case that an entry of the file accepts.
-func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
+// MarkKnownAndRecordPatternUse sets Known in those differences of a case that an entry of the file accepts.
+func (f *KnownDifferenceFile) MarkKnownAndRecordPatternUse(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
 	for _, k := range f.Known {
 		cases := k.patternsMatchingCase(nameOfCase, fileOfCase)
 		if !k.appliesTo(cliVersion) || cases == nil {

@@ -55,7 +55,7 @@ func TestKnown(t *testing.T) {
 			for _, path := range test.paths {
 				found = append(found, parity.Difference{Path: path})
 			}
-			known.MarkKnownDifferencesOfCase("area/name", "some/dir/area/name.txtar", test.version, found)
+			known.MarkKnownAndRecordPatternUse("area/name", "some/dir/area/name.txtar", test.version, found)
 			var got []string
 			for _, d := range found {
 				got = append(got, d.Known)
@@ -113,7 +113,7 @@ func TestKnownAbsence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known.MarkKnownDifferencesOfCase("area/name", "name.txtar", "2.1.330", test.found)
+		known.MarkKnownAndRecordPatternUse("area/name", "name.txtar", "2.1.330", test.found)
 		var got []bool
 		for _, d := range test.found {
 			got = append(got, d.Known != "")
@@ -162,7 +162,7 @@ func TestDefaultKnown(t *testing.T) {
 			t.Errorf("an entry about %v does not say who is right, or when it was proved", k.Path)
 		}
 	}
-	known.MarkKnownDifferencesOfCase("mine", "mine.txtar", "2.1.329", nil)
+	known.MarkKnownAndRecordPatternUse("mine", "mine.txtar", "2.1.329", nil)
 	if stale := known.ReportPatternsNoLongerNeeded("2.1.329"); len(stale) > 0 {
 		t.Errorf("stale: %v", stale)
 	}

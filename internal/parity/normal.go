@@ -42,8 +42,8 @@ func NewNormaliser(paths map[string]string) *Normaliser {
 	return n
 }
 
-// ID returns the placeholder of an id; equal ids get equal placeholders.
-func (n *Normaliser) ID(id string) string {
+// NumberedIDPlaceholder returns the placeholder of an id; equal ids get equal placeholders.
+func (n *Normaliser) NumberedIDPlaceholder(id string) string {
 	if n.ids[id] == "" {
 		*n.next++
 		n.ids[id] = "<id " + strconv.Itoa(*n.next) + ">"
@@ -81,7 +81,7 @@ func (n *Normaliser) Text(s string) string {
 	}
 	for _, shape := range volatileTextPatterns() {
 		if shape.placeholder == "" {
-			s = n.numberMatches(shape.expr, s)
+			s = n.replaceMatchesByNumberedIDs(shape.expr, s)
 			continue
 		}
 		s = shape.expr.ReplaceAllString(s, shape.placeholder)
@@ -89,13 +89,13 @@ func (n *Normaliser) Text(s string) string {
 	return s
 }
 
-// numberMatches replaces ids in s by placeholders. The id is the last group of expr or, without groups, the match.
-func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
+// replaceMatchesByNumberedIDs replaces ids in s by placeholders. The id is the last group of expr or, without groups, the match.
+func (n *Normaliser) replaceMatchesByNumberedIDs(expr *regexp.Regexp, s string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range expr.FindAllStringSubmatchIndex(s, -1) {
 		from, to := at[len(at)-2], at[len(at)-1]
-		b.WriteString(s[end:from] + n.ID(s[from:to]))
+		b.WriteString(s[end:from] + n.NumberedIDPlaceholder(s[from:to]))
 		end = to
 	}
 	return b.String() + s[end:]
@@ -143,7 +143,7 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 			case !ok || !isNonNullScalar(x[key]):
 				n.writeValue(b, x[key])
 			case word == "":
-				b.WriteString(n.ID(fmt.Sprint(x[key])))
+				b.WriteString(n.NumberedIDPlaceholder(fmt.Sprint(x[key])))
 			default:
 				b.WriteString(word)
 			}
@@ -233,7 +233,7 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 
 func (p *normaliserPair) assignSameNumber(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
-		p.theirs.ids[b] = p.ours.ID(a)
+		p.theirs.ids[b] = p.ours.NumberedIDPlaceholder(a)
 	}
 }
 
@@ -242,7 +242,7 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 func (n *Normaliser) mapLineIDToParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
-		n.ids[id] = n.ID(parent)
+		n.ids[id] = n.NumberedIDPlaceholder(parent)
 	}
 }
 
@@ -261,7 +261,7 @@ func (n *Normaliser) formatNormalisedList(keyOfList string, list []any) string {
 	}
 	var ids []string
 	for _, v := range list {
-		ids = append(ids, n.ID(fmt.Sprint(v)))
+		ids = append(ids, n.NumberedIDPlaceholder(fmt.Sprint(v)))
 	}
 	return strings.Join(ids, " ")
 }

@@ -56,8 +56,8 @@ func (v *Verdict) SetStatusFromDifferences() {
 	}
 }
 
-// UnknownDifferences returns the paths that differ and are not known.
-func (v *Verdict) UnknownDifferences() (paths []string) {
+// UnknownDifferencePaths returns the paths that differ and are not known.
+func (v *Verdict) UnknownDifferencePaths() (paths []string) {
 	for _, d := range v.Differences {
 		if d.Known == "" {
 			paths = append(paths, d.Path)
@@ -72,8 +72,8 @@ type Report struct {
 	Verbose bool       `json:"-"` // allows a text longer than one screen
 	// Versions are the two versions of the real CLI that were compared, and Changes the differences between them.
 	// Versions is nil if claudeless was compared with the real CLI.
-	Versions []string `json:"between,omitempty"`
-	Changes  []Change `json:"changes,omitempty"`
+	Versions []string        `json:"between,omitempty"`
+	Changes  []VersionChange `json:"changes,omitempty"`
 }
 
 // Count returns the number of cases with a status.
@@ -212,8 +212,8 @@ func (r *Report) writeSameCaseCountsByPart(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// JUnit writes a suite with a test for each case.
-func (r *Report) JUnit(w io.Writer) error {
+// WriteJUnit writes a suite with a test for each case.
+func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "claudeless parity"}
 	for _, v := range r.Cases {
 		c := junit.Case{Name: v.Case, Class: v.Area + "." + v.Version, File: v.File, Line: v.Line, Time: junit.Seconds(time.Duration(v.OursMS+v.RealMS) * time.Millisecond)}
@@ -283,14 +283,14 @@ func FormatNormalisedRecordings(name string, ours, theirs *Recording) string {
 func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	n := NewNormaliser(r.Paths)
 	stream := func(name string, events []comparedEvent, rank map[string]int) {
-		sortAdjacentResultsByCall(events, rank)
+		sortResultsByCallAndRelink(events, rank)
 		for _, e := range events {
 			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatNormalisedValue(e.value))
 		}
 	}
 	rank, several := map[string]int{}, false
 	for _, run := range r.Runs {
-		events := eventsOf(run.Stdout)
+		events := parseEventStream(run.Stdout)
 		rank = toolCallOrderByID(events)
 		several = sortEventsOfParallelAgents(events, rank) || several
 		stream("stdout", events, rank)
@@ -299,13 +299,13 @@ func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "exit %s\n", run.exitCodeAndSignalText())
 	}
-	stream("hooks", eventsFrom(r.Hooks), rank)
+	stream("hooks", parseRecordedEvents(r.Hooks), rank)
 	for _, name := range sortedKeysOf(r.MCP) {
 		stream("mcp "+name, parseMCPEvents(r.MCP[name]), rank)
 	}
 	files := withNumberedFileNames(r.Transcripts, n)
 	for _, name := range sortedKeysOf(files) {
-		stream("transcript "+name, keepLastStateLinesAtEnd(eventsFrom(files[name])), rank)
+		stream("transcript "+name, keepLastStateLinesAtEnd(parseRecordedEvents(files[name])), rank)
 	}
 	stream("requests", requestEvents(r.Requests, several), rank)
 	for _, name := range sortedKeysOf(r.Files) {

@@ -68,7 +68,7 @@ func TestReportForms(t *testing.T) {
 		var got strings.Builder
 		write := r.WriteText
 		if strings.HasSuffix(file.Name, ".xml") {
-			write = r.JUnit
+			write = r.WriteJUnit
 		}
 		if err := write(&got); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestReportForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := cases().Cases[2].UnknownDifferences(); !cmp.Equal(got, []string{"stdout.result.text", "stderr"}) {
+	if got := cases().Cases[2].UnknownDifferencePaths(); !cmp.Equal(got, []string{"stdout.result.text", "stderr"}) {
 		t.Errorf("differences without an entry: %q", got)
 	}
 }

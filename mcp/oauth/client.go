@@ -1,7 +1,7 @@
 // Package oauth logs in to MCP servers that require OAuth 2.1 and keeps the credentials.
 //
-// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after refreshing an
-// expired token. [Client.Renew] returns another header after a refusal. [Client.Login] begins a login, which the caller
+// A [Client] belongs to one server. [Client.RefreshAndGetAuthorization] returns the header for a request, after refreshing an
+// expired token. [Client.RenewAuthorization] returns another header after a refusal. [Client.BeginLogin] begins a login, which the caller
 // completes with the URL to which the user was redirected. mcp-go makes most requests of the login, flow.go the others.
 //
 // Credentials are in a [Store]. Errors never contain a credential.
@@ -52,9 +52,9 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no valid credentials for the server")
 
-// Authorization returns the Authorization header of the next request; empty means that no token is stored. A token that expired
+// RefreshAndGetAuthorization returns the Authorization header of the next request; empty means that no token is stored. A token that expired
 // or expires soon is refreshed first. If refreshing fails, the header has the old token, because the server may still accept it.
-func (c *Client) Authorization(ctx context.Context) (header string, err error) {
+func (c *Client) RefreshAndGetAuthorization(ctx context.Context) (header string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.credentialsLoaded {
@@ -105,11 +105,11 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a request was refused. If another request or process has stored a
+// RenewAuthorization returns another Authorization header after a request was refused. If another request or process has stored a
 // new token in the meantime, Renew uses that token. Otherwise it refreshes the token, or requests one with the client's
 // own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
 // scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
-func (c *Client) Renew(ctx context.Context, r AuthRequiredResponse) (string, error) {
+func (c *Client) RenewAuthorization(ctx context.Context, r AuthRequiredResponse) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.credentials.accessTokenHeader() != r.UsedHeader { // another request has already renewed it
@@ -137,7 +137,7 @@ func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 	if err != nil {
 		return err
 	}
-	return c.updateCredentials(func(h *credentials) {
+	return c.updateStoredCredentials(func(h *credentials) {
 		h.Discovery = f.stored
 		scopes := strings.Fields(h.Scope)
 		for s := range strings.FieldsSeq(ch.scope) {
@@ -149,7 +149,7 @@ func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 	})
 }
 
-func (c *Client) updateCredentials(apply func(h *credentials)) error {
+func (c *Client) updateStoredCredentials(apply func(h *credentials)) error {
 	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) erro
 	}
 	c.credentials.Discovery = f.stored
 	if old == "" && c.credentials.RefreshToken == "" {
-		return c.recordTokenlessRefusal(ctx, f)
+		return c.recordRefusalReturnNeedsLogin(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.sanitizeOAuthError(c.loginAsMachineLocked(ctx, f, strings.Fields(c.credentials.Scope)))
@@ -340,13 +340,13 @@ func (c *Client) ForgetTokensAndRegistration() error {
 	return errors.Join(c.lockAndReplaceEntry(tokensKey, nil), c.forgetTokenlessRefusal())
 }
 
-// Forget removes all stored data about the server.
-func (c *Client) Forget() error {
+// ForgetAllCredentials removes all stored data about the server.
+func (c *Client) ForgetAllCredentials() error {
 	return errors.Join(c.ForgetTokensAndRegistration(), c.lockAndReplaceEntry(secretsKey, nil))
 }
 
-// SetClientSecret stores the secret of a client that was registered by hand.
-func (c *Client) SetClientSecret(secret string) error {
+// SaveClientSecret stores the secret of a client that was registered by hand.
+func (c *Client) SaveClientSecret(secret string) error {
 	return c.lockAndReplaceEntry(secretsKey, clientSecret{secret})
 }
 

@@ -82,8 +82,8 @@ type resourceMetadata struct {
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMetadata is the part of an authorization server's metadata (RFC 8414) that mcp-go does not read.
-type serverMetadata struct {
+// authServerMetadata is the part of an authorization server's metadata (RFC 8414) that mcp-go does not read.
+type authServerMetadata struct {
 	Issuer         string   `json:"issuer"`
 	Authorization  string   `json:"authorization_endpoint"`
 	Token          string   `json:"token_endpoint"`
@@ -101,7 +101,7 @@ const (
 	secretInBody   = "client_secret_post"
 )
 
-func (m serverMetadata) secretTransmissionMethod() string {
+func (m authServerMetadata) secretTransmissionMethod() string {
 	if len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, secretInHeader) {
 		return secretInHeader
 	}
@@ -109,7 +109,7 @@ func (m serverMetadata) secretTransmissionMethod() string {
 }
 
 // hasClientCredentialsGrantOnly reports whether users cannot log in: the server accepts only clients that log in as themselves.
-func (m serverMetadata) hasClientCredentialsGrantOnly() bool {
+func (m authServerMetadata) hasClientCredentialsGrantOnly() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
@@ -128,8 +128,8 @@ func IsIncompatible(loginError error) (isLoginPreventedByMetadata bool) {
 type discovery struct {
 	stored   *storedDiscovery
 	resource resourceMetadata
-	metadata serverMetadata
-	cache    documentCache
+	metadata authServerMetadata
+	cache    metadataCacheTransport
 }
 
 func (f *discovery) issuer() string { return cmp.Or(f.metadata.Issuer, f.stored.Server) }
@@ -137,10 +137,10 @@ func (f *discovery) issuer() string { return cmp.Or(f.metadata.Issuer, f.stored.
 // discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
 // known and the challenge names a metadata URL, the metadata of the authorization server is read first.
 func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*discovery, error) {
-	f := &discovery{stored: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), documents: map[string][]byte{}}}
+	f := &discovery{stored: &storedDiscovery{}, cache: metadataCacheTransport{base: o.baseTransport(), documents: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.stored.Server = known.Server
-		if err := f.readServerMetadata(ctx); err != nil {
+		if err := f.fetchAuthServerMetadata(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -180,24 +180,24 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		f.stored.MetadataFound = found
 		return f, cmp.Or(err, f.metadata.checkEndpointURLsAndS256())
 	}
-	return f, f.readServerMetadata(ctx)
+	return f, f.fetchAuthServerMetadata(ctx)
 }
 
 // rebuildDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata again.
 func (o Options) rebuildDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
 	state := *known
-	f := &discovery{stored: &state, cache: documentCache{base: o.baseTransport(), documents: map[string][]byte{}}}
+	f := &discovery{stored: &state, cache: metadataCacheTransport{base: o.baseTransport(), documents: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
 	document, err := plainjson.Marshal(f.resource)
 	if err != nil {
 		return nil, err
 	}
 	f.cache.documents[state.ResourceURL] = document
-	return f, f.readServerMetadata(ctx)
+	return f, f.fetchAuthServerMetadata(ctx)
 }
 
-// readServerMetadata reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
-func (f *discovery) readServerMetadata(ctx context.Context) error {
+// fetchAuthServerMetadata reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
+func (f *discovery) fetchAuthServerMetadata(ctx context.Context) error {
 	server, err := url.Parse(f.stored.Server)
 	if err != nil || server.Host == "" {
 		return fmt.Errorf("the authorization server %q is not a URL", f.stored.Server)
@@ -208,7 +208,7 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 	}
 	f.stored.MetadataFound = false
 	for _, at := range candidates {
-		f.metadata = serverMetadata{}
+		f.metadata = authServerMetadata{}
 		found, err := f.cache.fetchDocument(ctx, at, "application/json", &f.metadata)
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 	return nil
 }
 
-func (m serverMetadata) checkEndpointURLsAndS256() error {
+func (m authServerMetadata) checkEndpointURLsAndS256() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerptOfResponse([]byte(endpoint)))
@@ -293,8 +293,8 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 	return client.ID, client.Secret, nil
 }
 
-// documentCache is a RoundTripper that keeps metadata, so that mcp-go does not request it again.
-type documentCache struct {
+// metadataCacheTransport is a RoundTripper that keeps metadata, so that mcp-go does not request it again.
+type metadataCacheTransport struct {
 	base      http.RoundTripper
 	documents map[string][]byte // by URL; nil means that the URL has no document
 }
@@ -302,7 +302,7 @@ type documentCache struct {
 func (o Options) baseTransport() http.RoundTripper { return cmp.Or(o.Transport, http.DefaultTransport) }
 
 // RoundTrip returns known documents from memory, and limits the size of other responses.
-func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d metadataCacheTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if body, ok := d.documents[req.URL.String()]; ok && req.Method == http.MethodGet {
 		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 		if body == nil {
@@ -327,7 +327,7 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // sameOriginClient returns an [http.Client] that does not follow redirects to other origins, because requests contain secrets.
-func (d documentCache) sameOriginClient() *http.Client {
+func (d metadataCacheTransport) sameOriginClient() *http.Client {
 	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
 		case urlOrigin(req.URL) != urlOrigin(via[0].URL):
@@ -339,7 +339,7 @@ func (d documentCache) sameOriginClient() *http.Client {
 	}}
 }
 
-func (d documentCache) fetchDocument(ctx context.Context, address, acceptHeader string, target any) (wasStatus200 bool, err error) {
+func (d metadataCacheTransport) fetchDocument(ctx context.Context, address, acceptHeader string, target any) (wasStatus200 bool, err error) {
 	body, ok := d.documents[address]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -67,9 +67,9 @@ func (c *Client) SavedRedirectURI() string {
 	return c.credentials.RedirectURI
 }
 
-// Login begins a login. It registers a client at the authorization server if none is stored. challengeHeader is the
+// BeginLogin begins a login. It registers a client at the authorization server if none is stored. challengeHeader is the
 // WWW-Authenticate header of a refused request; empty means unknown.
-func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string) (*Login, error) {
+func (c *Client) BeginLogin(ctx context.Context, redirectURI, challengeHeader string) (*Login, error) {
 	if c.options.Store.Path == "" {
 		return nil, errors.New("no directory for the credentials: HOME is not set\nhint: set CLAUDELESS_STATE_DIR")
 	}
@@ -91,7 +91,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	if err != nil {
 		return nil, c.sanitizeOAuthError(err)
 	}
-	err = c.updateCredentials(func(h *credentials) {
+	err = c.updateStoredCredentials(func(h *credentials) {
 		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // another authorization server or key needs other tokens
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
@@ -194,19 +194,19 @@ func (l *Login) IsAnswer(redirectQuery url.Values) (belongsToLogin bool) {
 	return (redirectQuery.Has("code") || redirectQuery.Has("error")) && subtle.ConstantTimeCompare([]byte(redirectQuery.Get("state")), []byte(l.State)) == 1
 }
 
-// Finish completes the login with the query that came to the redirect URI, and stores the credentials.
-func (l *Login) Finish(ctx context.Context, q url.Values) error {
+// ExchangeCodeAndStoreTokens completes the login with the query that came to the redirect URI, and stores the credentials.
+func (l *Login) ExchangeCodeAndStoreTokens(ctx context.Context, redirectQuery url.Values) error {
 	c := l.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch issuer := l.discovery.issuer(); {
-	case !l.IsAnswer(q):
+	case !l.IsAnswer(redirectQuery):
 		return cliError("OAuth state mismatch - possible CSRF attack")
-	case q.Has("error"):
-		return errors.New(excerptOfResponse([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
-	case q.Has("iss") && q.Get("iss") != issuer:
-		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerptOfResponse([]byte(q.Get("iss")))))
-	case !q.Has("iss") && l.discovery.metadata.SendsIssuer:
+	case redirectQuery.Has("error"):
+		return errors.New(excerptOfResponse([]byte(transport.OAuthError{ErrorCode: redirectQuery.Get("error"), ErrorDescription: redirectQuery.Get("error_description")}.Error())))
+	case redirectQuery.Has("iss") && redirectQuery.Get("iss") != issuer:
+		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerptOfResponse([]byte(redirectQuery.Get("iss")))))
+	case !redirectQuery.Has("iss") && l.discovery.metadata.SendsIssuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received undefined", issuer))
 	}
 	unlock, err := c.options.Store.lockFile()
@@ -214,7 +214,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 		return err
 	}
 	c.credentials.Scope = strings.Join(l.scopes, " ") // the requested scopes, unless the response contains others
-	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
+	err = l.handler.ProcessAuthorizationResponse(ctx, redirectQuery.Get("code"), redirectQuery.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
 		return c.sanitizeOAuthError(err)
@@ -294,17 +294,17 @@ func (l *Login) End(errorForWait error) {
 // Ended is closed when the login has ended.
 func (l *Login) Ended() <-chan struct{} { return l.ended }
 
-// Wait waits until the login has ended and returns its outcome. If at is not nil, Wait also serves the redirect URI on
+// ServeRedirectAndWait waits until the login has ended and returns its outcome. If at is not nil, Wait also serves the redirect URI on
 // this listener: it completes the login, and shows the outcome in the browser. Before it returns, it closes the
 // listener. limit is how long Wait waits for the user; 0 means as long as the real CLI does.
-func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
+func (l *Login) ServeRedirectAndWait(ctx context.Context, redirectListener net.Listener, limit time.Duration) error {
 	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, loginTimeout), cliError("Authentication timeout"))
 	defer stop()
-	if at != nil {
+	if redirectListener != nil {
 		mux := http.NewServeMux()
-		mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) { l.handleRedirect(ctx, w, r.URL.Query()) })
+		mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) { l.completeLoginAndShowPage(ctx, w, r.URL.Query()) })
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
-		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
+		go func() { l.End(server.Serve(redirectListener)) }() // returns after Shutdown
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // delivers the page even if ctx is cancelled
 			defer cancel()
@@ -321,8 +321,8 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 	return l.outcomeError
 }
 
-// handleRedirect completes the login with the query of the redirect and shows a page.
-func (l *Login) handleRedirect(ctx context.Context, w http.ResponseWriter, q url.Values) {
+// completeLoginAndShowPage completes the login with the query of the redirect and shows a page.
+func (l *Login) completeLoginAndShowPage(ctx context.Context, w http.ResponseWriter, q url.Values) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
 	if !l.IsAnswer(q) {
@@ -330,7 +330,7 @@ func (l *Login) handleRedirect(ctx context.Context, w http.ResponseWriter, q url
 		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This page belongs to a different login.</p>")
 		return
 	}
-	err := l.Finish(ctx, q)
+	err := l.ExchangeCodeAndStoreTokens(ctx, q)
 	if err != nil {
 		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication failed</h1><p>Close this tab and log in again.</p>")
 	} else {

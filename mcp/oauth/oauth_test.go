@@ -142,7 +142,7 @@ func (b *testClient) Now() time.Time { return b.now }
 // login logs in without a browser.
 func (b *testClient) login() error {
 	b.Helper()
-	l, err := b.client().Login(b.Context(), "http://localhost:3118/callback", "")
+	l, err := b.client().BeginLogin(b.Context(), "http://localhost:3118/callback", "")
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (b *testClient) login() error {
 	if err != nil {
 		return err
 	}
-	return l.Finish(b.Context(), answer)
+	return l.ExchangeCodeAndStoreTokens(b.Context(), answer)
 }
 
 func (b *testClient) mustLogin() {
@@ -163,7 +163,7 @@ func (b *testClient) mustLogin() {
 
 func (b *testClient) header(c *Client) string {
 	b.Helper()
-	value, err := c.Authorization(b.Context())
+	value, err := c.RefreshAndGetAuthorization(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestWait_N30(t *testing.T) {
 		t.Fatal(err)
 	}
 	login, outcome := &Login{State: "s", client: c, discovery: &discovery{stored: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
-	go func() { outcome <- login.Wait(t.Context(), at, 0) }()
+	go func() { outcome <- login.ServeRedirectAndWait(t.Context(), at, 0) }()
 	for _, visit := range [][2]string{{"error=denied&state=other", "This page belongs to a different login"}, {"error=denied&state=s", "Authentication failed"}} {
 		resp, err := http.Get(redirect + "?" + visit[0])
 		if err != nil {
@@ -293,16 +293,16 @@ func TestRefresh_N31(t *testing.T) {
 		t.Errorf("%q, requests (-want +got):\n%s", second, diff)
 	}
 	challenge := `Bearer error="invalid_token", resource_metadata="` + b.server.URL + `/.well-known/oauth-protected-resource/mcp"`
-	third, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, Challenge: challenge, UsedHeader: second})
+	third, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, Challenge: challenge, UsedHeader: second})
 	want = []string{"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource/mcp", "POST /token refresh_token"}
 	if diff := cmp.Diff(want, b.server.requests()); diff != "" || err != nil || third == second {
 		t.Errorf("%q, %v, requests (-want +got):\n%s", third, err, diff)
 	}
-	if again, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: second}); again != third || err != nil || len(b.server.requests()) > 0 {
+	if again, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: second}); again != third || err != nil || len(b.server.requests()) > 0 {
 		t.Errorf("a late refusal: %q, %v", again, err)
 	}
 	b.server.refresh = map[string]bool{}
-	if got, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
+	if got, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
 		t.Errorf("after a revocation: %q, %v", got, err)
 	}
 	if got := b.header(b.client()); got != "" {
@@ -321,7 +321,7 @@ func TestProcesses_N32(t *testing.T) {
 		headers := make([]string, 40)
 		for i := range headers {
 			c := b.client()
-			all.Go(func() { headers[i], _ = c.Authorization(t.Context()) })
+			all.Go(func() { headers[i], _ = c.RefreshAndGetAuthorization(t.Context()) })
 		}
 		all.Wait()
 		if len(slices.Compact(slices.Sorted(slices.Values(headers)))) != 1 || headers[0] == "" {
@@ -341,15 +341,15 @@ func TestStepUp_N33(t *testing.T) {
 	b.server.grant = "read"
 	b.mustLogin()
 	c := b.client()
-	_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, UsedHeader: b.header(c)})
+	_, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, UsedHeader: b.header(c)})
 	if err == nil || err.Error() != `MCP server "s" needs additional permissions (scope: "admin read") — run /mcp to re-authenticate` {
 		t.Errorf("got %v", err)
 	}
-	l, err := b.client().Login(t.Context(), "http://localhost:3118/callback", "")
+	l, err := b.client().BeginLogin(t.Context(), "http://localhost:3118/callback", "")
 	if err != nil || !strings.Contains(l.URL, "scope=read+admin&") {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err = c.Renew(t.Context(), AuthRequiredResponse{Status: 403, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
+	if _, err = c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 403, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -362,7 +362,7 @@ func TestScopes(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.config.Scopes = tt.config
-		l, err := b.client().Login(t.Context(), "http://localhost:3118/callback", tt.challenge)
+		l, err := b.client().BeginLogin(t.Context(), "http://localhost:3118/callback", tt.challenge)
 		if err != nil || !strings.Contains(l.URL, "scope="+tt.want+"&") {
 			t.Errorf("%+v: %+v, %v", tt, l, err)
 		}
@@ -374,7 +374,7 @@ func TestScopes(t *testing.T) {
 func TestClients_N31(t *testing.T) {
 	b := newBench(t)
 	b.config.ClientID = "mine"
-	if err := b.client().SetClientSecret("s3cret"); err != nil {
+	if err := b.client().SaveClientSecret("s3cret"); err != nil {
 		t.Fatal(err)
 	}
 	var user, password string
@@ -385,13 +385,13 @@ func TestClients_N31(t *testing.T) {
 	if err := b.login(); err != nil || user != "mine" || password != "s3cret" {
 		t.Errorf("%q %q, %v", user, password, err)
 	}
-	if b.client().Forget() != nil || b.client().StoredClientSecret() != "" {
+	if b.client().ForgetAllCredentials() != nil || b.client().StoredClientSecret() != "" {
 		t.Error("the secret is still there")
 	}
 
 	b = newBench(t)
 	b.server.metadata = map[string]any{"client_id_metadata_document_supported": true}
-	l, err := b.client().Login(t.Context(), "http://localhost:3118/callback", "")
+	l, err := b.client().BeginLogin(t.Context(), "http://localhost:3118/callback", "")
 	if err != nil || !strings.Contains(l.URL, "client_id=https%3A%2F%2Fclaude.ai%2Foauth%2Fclaude-code-client-metadata&") {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -400,11 +400,11 @@ func TestClients_N31(t *testing.T) {
 	b.mustLogin()
 	other := newAuthServer(t)
 	b.server.resource = map[string]any{"authorization_servers": []string{other.URL}}
-	if _, err := b.client().Login(t.Context(), "http://localhost:3118/callback", ""); err != nil || !slices.Contains(other.requests(), "POST /register") {
+	if _, err := b.client().BeginLogin(t.Context(), "http://localhost:3118/callback", ""); err != nil || !slices.Contains(other.requests(), "POST /register") {
 		t.Errorf("the client of one authorization server was used at another: %v", err)
 	}
 	c := b.client()
-	if _, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
+	if _, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
 		t.Errorf("a refresh token went to another authorization server: %v", err)
 	}
 }
@@ -491,7 +491,7 @@ func TestErrorsHideTokens(t *testing.T) {
 		http.Error(w, "you sent "+r.Form.Get("refresh_token"), http.StatusInternalServerError)
 	}
 	c := b.client()
-	_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)})
+	_, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: b.header(c)})
 	if err == nil || strings.Contains(err.Error(), "refresh-") || !strings.Contains(err.Error(), "status 500") {
 		t.Errorf("got %v", err)
 	}
@@ -505,7 +505,7 @@ func TestErrorsHideTokens(t *testing.T) {
 func TestWithoutPlace(t *testing.T) {
 	b := newBench(t)
 	b.path = ""
-	if _, err := b.client().Login(t.Context(), "http://localhost:1/callback", ""); err == nil || !strings.Contains(err.Error(), "no directory for the credentials") {
+	if _, err := b.client().BeginLogin(t.Context(), "http://localhost:1/callback", ""); err == nil || !strings.Contains(err.Error(), "no directory for the credentials") {
 		t.Errorf("got %v", err)
 	}
 	if got := b.header(b.client()); got != "" {
@@ -575,7 +575,7 @@ func FuzzToken(f *testing.F) {
 		c := b.client()
 		secret := c.credentials.RefreshToken
 		used := b.header(c)
-		_, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: used})
+		_, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: used})
 		if secret != "" && err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the token is shown: %v", err)
 		}
@@ -588,7 +588,7 @@ func FuzzToken(f *testing.F) {
 func FuzzMetadata(f *testing.F) {
 	f.Add([]byte(`{"issuer":"http://h","authorization_endpoint":"http://h/a"}`), "http://h/mcp")
 	f.Fuzz(func(t *testing.T, document []byte, at string) {
-		var m serverMetadata
+		var m authServerMetadata
 		if json.Unmarshal(document, &m) == nil && m.checkEndpointURLsAndS256() == nil && strings.HasPrefix(m.Authorization, "javascript:") {
 			t.Errorf("%q is taken", document)
 		}

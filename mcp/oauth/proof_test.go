@@ -44,7 +44,7 @@ func TestLoginAsClient_N31(t *testing.T) {
 		if done, err := c.LoginAsClient(t.Context(), ""); done || err != nil {
 			t.Errorf("%s: without a secret: %v %v", method, done, err)
 		}
-		if err := c.SetClientSecret("s&cret"); err != nil {
+		if err := c.SaveClientSecret("s&cret"); err != nil {
 			t.Fatal(err)
 		}
 		if done, err := c.LoginAsClient(t.Context(), ""); !done || err != nil {
@@ -54,7 +54,7 @@ func TestLoginAsClient_N31(t *testing.T) {
 		if h := b.header(c); h != "Bearer token-1" {
 			t.Errorf("%s: %q", method, h)
 		}
-		if h, err := c.Renew(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: "Bearer token-1"}); h != "Bearer token-2" || err != nil {
+		if h, err := c.RenewAuthorization(t.Context(), AuthRequiredResponse{Status: 401, UsedHeader: "Bearer token-1"}); h != "Bearer token-2" || err != nil {
 			t.Errorf("%s: after a refusal %q, %v", method, h, err)
 		}
 		if got[0] != want || got[1] != want {
@@ -91,7 +91,7 @@ func TestPrivateKey_N31(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"token","token_type":"Bearer"}`)
 	}
 	c := b.client()
-	if err := c.SetClientSecret(secret); err != nil {
+	if err := c.SaveClientSecret(secret); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := c.LoginAsClient(t.Context(), ""); !done || err != nil || b.header(c) != "Bearer token" {
@@ -109,7 +109,7 @@ func TestPrivateKey_N31(t *testing.T) {
 
 	broken := b.client()
 	onlyForMachines(b)
-	if err := broken.SetClientSecret("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"); err != nil {
+	if err := broken.SaveClientSecret("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := broken.LoginAsClient(t.Context(), ""); err == nil {
@@ -167,7 +167,7 @@ func TestProof_N31(t *testing.T) {
 	}
 	login := func() {
 		t.Helper()
-		l, err := b.client().Login(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
+		l, err := b.client().BeginLogin(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestProof_N31(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Finish(t.Context(), answer); err != nil {
+		if err := l.ExchangeCodeAndStoreTokens(t.Context(), answer); err != nil {
 			t.Fatal(err)
 		}
 	}

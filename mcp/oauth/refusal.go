@@ -42,10 +42,10 @@ func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordTokenlessRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no client is
+// recordRefusalReturnNeedsLogin stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no client is
 // known and the metadata offers no registration, it nevertheless first tries to register a client, as the real CLI does. If this fails, it
 // returns the error of the registration and stores nothing. The caller must have locked the store.
-func (c *Client) recordTokenlessRefusal(ctx context.Context, f *discovery) error {
+func (c *Client) recordRefusalReturnNeedsLogin(ctx context.Context, f *discovery) error {
 	f.stored.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if (!f.stored.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.registerClient(ctx, f, defaultRedirectURI, f.resource.Scopes)

@@ -15,7 +15,7 @@ import (
 // refuse tells the client that the server refused a request without a token.
 func (b *testClient) refuse() {
 	b.Helper()
-	if _, err := b.client().Renew(b.Context(), AuthRequiredResponse{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
+	if _, err := b.client().RenewAuthorization(b.Context(), AuthRequiredResponse{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
 		b.Fatal(err)
 	}
 }
@@ -91,7 +91,7 @@ func TestRefusalsWithoutMetadata_N31(t *testing.T) {
 func TestIncompatible_N31(t *testing.T) {
 	b := newBench(t)
 	b.server.resource = map[string]any{"resource": "http://other.test/mcp"}
-	_, err := b.client().Renew(t.Context(), AuthRequiredResponse{Status: http.StatusUnauthorized})
+	_, err := b.client().RenewAuthorization(t.Context(), AuthRequiredResponse{Status: http.StatusUnauthorized})
 	if !IsIncompatible(err) || errors.Is(err, ErrNeedsLogin) || !b.client().WasRefused() {
 		t.Errorf("%v, refused %t", err, b.client().WasRefused())
 	}

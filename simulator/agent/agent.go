@@ -65,12 +65,12 @@ type Session interface {
 	Options() simulator.Options
 	// SessionName returns the name by which other sessions address this session.
 	SessionName() string
-	// IsolateAgent creates a git worktree in which the agent's calls work until ReleaseAgent. If it fails, its error
+	// CreateAgentWorktree creates a git worktree in which the agent's calls work until ReleaseAgent. If it fails, its error
 	// becomes the result of the Agent call.
-	IsolateAgent(ctx context.Context, id string) (dir string, err error)
-	// ReleaseAgent ends the isolation of the agent. If nothing was changed in the worktree, it removes the worktree.
+	CreateAgentWorktree(ctx context.Context, id string) (dir string, err error)
+	// RemoveAgentWorktreeIfUnchanged ends the isolation of the agent. If nothing was changed in the worktree, it removes the worktree.
 	// Otherwise it returns the path and the branch of the worktree.
-	ReleaseAgent(ctx context.Context, id string) (path, branch string)
+	RemoveAgentWorktreeIfUnchanged(ctx context.Context, id string) (path, branch string)
 	// ShowsTextOfAwaitedAgents reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsTextOfAwaitedAgents() bool
 }
@@ -93,8 +93,8 @@ type Options struct {
 	IsTerminal bool
 }
 
-// Agents runs the calls of the Agent tool. It is safe for concurrent use.
-type Agents struct {
+// CallExecutor runs the calls of the Agent tool. It is safe for concurrent use.
+type CallExecutor struct {
 	options Options
 
 	mu   sync.Mutex
@@ -105,16 +105,16 @@ type Agents struct {
 	knownTools map[string]map[string]int
 }
 
-var _ executor.Executor = (*Agents)(nil)
+var _ executor.Executor = (*CallExecutor)(nil)
 
 // New returns the executor of Agent calls; it starts nothing.
-func New(o Options) *Agents { return &Agents{options: o} }
+func New(o Options) *CallExecutor { return &CallExecutor{options: o} }
 
 // IsAgentOrTask reports whether a tool name is one of the two names of the Agent tool.
 func IsAgentOrTask(name string) bool { return name == "Agent" || name == "Task" }
 
 // Tools returns no tools, because the definitions of the tools of Agents are among the built-in tools.
-func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+func (a *CallExecutor) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 type agentInput struct {
 	Description  string  `json:"description"`
@@ -128,7 +128,7 @@ type agentInput struct {
 
 // Execute runs an Agent call to its end, or starts the agent in the background. It also runs ListAgents, SendMessage
 // and skills that run in an agent. For other calls it returns [executor.ErrUnknownTool].
-func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (a *CallExecutor) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch {
 	case call.Name == "ListAgents":
 		return executor.ResultOf(a.listReachableAgents(call.Agent != nil)), nil
@@ -142,10 +142,10 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (a *CallExecutor) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in agentInput
 	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return executor.ResultOf(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
+		return executor.ResultOf(protocol.UsageErrorResult(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
 	}
 	var script *protocol.SubagentScript
 	if call.Script != nil {
@@ -173,7 +173,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	if isolated := def.UsesWorktree || in.Isolation == "worktree"; isolated {
 		id, _ = a.options.Tasks.Reserve(task.KindAgent)
 		var err error
-		if dir, err = a.options.Session.IsolateAgent(ctx, id); err != nil {
+		if dir, err = a.options.Session.CreateAgentWorktree(ctx, id); err != nil {
 			return failedResult(err.Error()), nil
 		}
 	}
@@ -201,13 +201,13 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 }
 
 // RecordToolKnownToCaller records that the conversation that makes a call knows the called tool.
-func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
+func (a *CallExecutor) RecordToolKnownToCaller(call protocol.ToolUse) {
 	a.recordToolKnownToConversation(call.CallerAgentID(), call.Name, call.Round, false)
 }
 
 // recordToolKnownToConversation records that a conversation knows a tool. isNew is false if it already knew the tool from an
 // earlier round or, if inBackground is true, from any earlier call.
-func (a *Agents) recordToolKnownToConversation(conversationID, tool string, round int, inBackground bool) (isNew bool) {
+func (a *CallExecutor) recordToolKnownToConversation(conversationID, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.knownTools == nil {
@@ -224,7 +224,7 @@ func (a *Agents) recordToolKnownToConversation(conversationID, tool string, roun
 }
 
 // findDefinitionIgnoringCase finds an agent type by its name, first exactly, then ignoring case.
-func (a *Agents) findDefinitionIgnoringCase(name string) (Definition, bool) {
+func (a *CallExecutor) findDefinitionIgnoringCase(name string) (Definition, bool) {
 	if def, ok := a.options.Definitions.FindAgentEvenIfDenied(name); ok {
 		return def, true
 	}
@@ -253,15 +253,15 @@ func runsInBackground(in agentInput, def Definition, script *protocol.SubagentSc
 	}
 }
 
-func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now() }
+func (a *CallExecutor) now() time.Time { return a.options.Session.Options().Clock.Now() }
 
 // SkillsAndHooks provides the skills of agents, and activates the hooks of agent types.
 type SkillsAndHooks interface {
 	// SetAgentHooks replaces the hooks of an agent. raw has the format of settings files; nil means no hooks.
 	SetAgentHooks(agentID string, raw json.RawMessage)
-	// ForkedSkill returns the prompt and options of a skill that runs in an agent. ok is false for unknown skills and
+	// ActivateForkedSkill returns the prompt and options of a skill that runs in an agent. ok is false for unknown skills and
 	// for skills that are loaded into the conversation.
-	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
+	ActivateForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
 	// Preload returns the text of a skill that an agent type lists; ok is false for unknown skills.
 	Preload(ctx context.Context, name string) (text string, ok bool)
 }
@@ -274,19 +274,19 @@ type ForkedSkill struct {
 }
 
 // runForkedSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
-func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (a *CallExecutor) runForkedSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in struct{ Skill, Args string }
 	if json.Unmarshal(call.Input, &in) != nil {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
-	skill, ok, err := a.options.Skills.ForkedSkill(ctx, in.Skill, in.Args)
+	skill, ok, err := a.options.Skills.ActivateForkedSkill(ctx, in.Skill, in.Args)
 	switch {
 	case !ok:
 		return executor.Result{}, executor.ErrUnknownTool
 	case err != nil:
 		return failedResult(err.Error()), nil
 	}
-	w := a.newForkedRun(skill, call)
+	w := a.startTaskOfForkedRun(skill, call)
 	simulator.PauseCallUntilNextStreamEvent(ctx)
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return executor.Result{}, err
@@ -298,8 +298,8 @@ func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (exe
 }
 
 // RunSkill runs, in an agent, a skill that the user typed. It returns the answer of the agent.
-func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill, addedContext []string) (string, error) {
-	w := a.newForkedRun(skill, protocol.ToolUse{})
+func (a *CallExecutor) RunSkill(ctx context.Context, skill ForkedSkill, addedContext []string) (string, error) {
+	w := a.startTaskOfForkedRun(skill, protocol.ToolUse{})
 	w.callerToolUseID, w.promptContext = "forked-command-"+skill.Name, addedContext
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
@@ -307,7 +307,7 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill, addedContext [
 	return cmp.Or(w.progress.answerOrErrorText(), "Command completed"), ctx.Err()
 }
 
-func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
+func (a *CallExecutor) startTaskOfForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
 	def, ok := a.findDefinitionIgnoringCase(skill.AgentType)
 	if !ok {
 		def, _ = a.findDefinitionIgnoringCase("general-purpose")
@@ -360,7 +360,7 @@ func (s sendMessageResult) nonErrorToolResult() protocol.ToolResult {
 
 // sendMessage sends a message to an agent or, from an agent, to the main conversation. A running agent reads it after its
 // current reply; an agent that has finished continues in the background with the message.
-func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
+func (a *CallExecutor) sendMessage(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct{ To, Message string }
 	_ = json.Unmarshal(call.Input, &in) // the input was validated before
 	if in.To == "main" && call.Agent == nil {
@@ -400,7 +400,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 
 // findReachableAgentLocked returns the latest agent with this name or id that is running or can be resumed; a.mu must be
 // held. It also accepts "name [ref]", the form used in lists.
-func (a *Agents) findReachableAgentLocked(nameOrID string) *agentRun {
+func (a *CallExecutor) findReachableAgentLocked(nameOrID string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(nameOrID, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
 		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.digestOfTaskID()) && (w.isRunning || w.simulator != nil) {
@@ -410,7 +410,7 @@ func (a *Agents) findReachableAgentLocked(nameOrID string) *agentRun {
 	return nil
 }
 
-func (a *Agents) listReachableAgents(withIntroForSubagent bool) protocol.ToolResult {
+func (a *CallExecutor) listReachableAgents(withIntroForSubagent bool) protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`
 		Ref    string `json:"ref"`

@@ -133,11 +133,11 @@ func (a *testSession) Options() simulator.Options     { return a.options }
 func (a *testSession) SessionName() string            { return "session" }
 func (a *testSession) ShowsTextOfAwaitedAgents() bool { return a.shown }
 
-func (a *testSession) IsolateAgent(_ context.Context, id string) (string, error) {
+func (a *testSession) CreateAgentWorktree(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
 }
 
-func (a *testSession) ReleaseAgent(_ context.Context, id string) (path, branch string) {
+func (a *testSession) RemoveAgentWorktreeIfUnchanged(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }
 
@@ -165,7 +165,7 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	live.BeginConversation("S", "")
 	options := &around.options
 	*options = simulator.Options{
-		Model: &model{s: s}, Tools: simulator.UncheckedTools(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
+		Model: &model{s: s}, Tools: simulator.NonInspectingExecutor(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
 		Main: &simulator.MainOptions{Tasks: tasks, Context: emptyContext{}},
 	}
 	if change != nil {
@@ -180,20 +180,20 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 
 // play runs the prompt "go" and all background work. It returns one short line for each event on stdout; lines that
 // only transcripts have are in brackets.
-func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result) {
+func (s *session) play(t *testing.T) (lines []string, results []*protocol.ResultEvent) {
 	t.Helper()
 	take := func(ev protocol.Event, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := ev.(*protocol.Result); ok {
+		if r, ok := ev.(*protocol.ResultEvent); ok {
 			results = append(results, r)
 		}
 		if line := eventText(ev); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+	for ev, err := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		take(ev, err)
 	}
 	for ev, err := range s.WaitForBackgroundAndItsTurns(t.Context(), time.Hour) {
@@ -210,17 +210,17 @@ func eventText(ev protocol.Event) string {
 		return kind + ": "
 	}
 	switch ev := ev.(type) {
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		return "init"
 	case *protocol.TranscriptOnlyEvent:
 		return "(" + eventText(ev.Event) + ")"
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "assistant "
 		if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 			return line + use.Name
 		}
 		return line + ev.Message.Content[0].(protocol.TextBlock).Text
-	case *protocol.User:
+	case *protocol.UserEvent:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "user "
 		if len(ev.Message.Content.Blocks) == 0 {
 			return line + ev.Message.Content.Text
@@ -234,7 +234,7 @@ func eventText(ev protocol.Event) string {
 			return line + "result " + text
 		}
 		return line + ev.Message.Content.Plain()
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		var line strings.Builder
 		line.WriteString(ev.Subtype)
 		for _, f := range ev.Fields {
@@ -244,7 +244,7 @@ func eventText(ev protocol.Event) string {
 			}
 		}
 		return line.String()
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		return fmt.Sprintf("result %s turns=%d", *ev.Result, ev.NumTurns)
 	}
 	return ""
@@ -299,8 +299,8 @@ func TestResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		var out map[string]any
-		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
-			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
+		for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			if u, ok := ev.(*protocol.UserEvent); ok && u.ParentToolUseID == nil {
 				raw, err := protocol.Marshal(u.ToolUseResult)
 				if err != nil {
 					t.Fatal(err)
@@ -331,8 +331,8 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), textReply("end")}, "sub": {call("Read", `{}`), textReply("found"), call("Read", `{}`), textReply("found")}}, false, nil)
 		var notes []float64
-		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
-			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
+		for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			if u, ok := ev.(*protocol.UserEvent); ok && u.ParentToolUseID == nil {
 				raw, err := protocol.Marshal(u.ToolUseResult)
 				if err != nil {
 					t.Fatal(err)
@@ -410,13 +410,13 @@ func TestHandBack(t *testing.T) {
 		last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}
 		s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Read", `{"file_path":"a"}`), last}}, false, nil)
 		var got, progress string
-		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+		for ev := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			switch ev := ev.(type) {
-			case *protocol.User:
+			case *protocol.UserEvent:
 				if r, ok := ev.Message.Content.Blocks[0].(protocol.ToolResultBlock); ok && ev.ParentToolUseID == nil {
 					got = r.Content.Plain()
 				}
-			case *protocol.System:
+			case *protocol.SystemEvent:
 				if ev.Subtype == "task_progress" {
 					raw, err := ev.MarshalJSON()
 					if err != nil {
@@ -448,7 +448,7 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
 	around := &testSession{}
-	around.options = simulator.Options{Tools: simulator.UncheckedTools(&tools{}), Clock: clock, State: &simulator.SessionState{}}
+	around.options = simulator.Options{Tools: simulator.NonInspectingExecutor(&tools{}), Clock: clock, State: &simulator.SessionState{}}
 	around.options.State.BeginConversation("S", "")
 	agents := agent.New(agent.Options{Tasks: tasks, Definitions: agentTypes{}, Models: scriptPlayer{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
@@ -588,7 +588,7 @@ func TestCrashInAnAgent(t *testing.T) {
 	crash := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailCrash, ExitCode: 7}}
 	s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {crash}}, false, nil)
 	var got error
-	for _, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+	for _, err := range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		got = err
 	}
 	if c, ok := got.(*simulator.CrashError); !ok || c.ExitCode != 7 { //nolint:errorlint // the error must not be wrapped
@@ -607,11 +607,11 @@ func TestInterrupt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		var lines []string
-		for ev, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+		for ev, err := range s.RunTurn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, ok := ev.(*protocol.Result); !ok {
+			if _, ok := ev.(*protocol.ResultEvent); !ok {
 				lines = append(lines, eventText(ev))
 			}
 		}
@@ -636,7 +636,7 @@ func TestCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), textReply("main")}, "sub": slices.Repeat([]scenarios.Reply{call("Read", `{}`)}, 100)}
 		s := newSession(t, slow, false, nil)
-		for range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+		for range s.RunTurn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			continue
 		}
 		began := time.Now()
@@ -674,8 +674,8 @@ func TestHooks(t *testing.T) {
 			return json.RawMessage(`{}`), nil
 		},
 	})
-	runner.Register("SubagentStart", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"start"}}})
-	runner.Register("SubagentStop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"stop"}}})
+	runner.AddCallbacks("SubagentStart", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"start"}}})
+	runner.AddCallbacks("SubagentStop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"stop"}}})
 	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
 	got, _ := s.play(t)
 	want := []string{
@@ -707,5 +707,7 @@ func TestStartIsTheSessions(t *testing.T) {
 // emptyContext is a context provider without content.
 type emptyContext struct{}
 
-func (emptyContext) Init(context.Context) protocol.Init                 { return protocol.Init{} }
+func (emptyContext) InitEventWithModelWarning(context.Context) protocol.InitEvent {
+	return protocol.InitEvent{}
+}
 func (emptyContext) FirstPromptContext(string) (before, after []string) { return nil, nil }

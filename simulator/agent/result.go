@@ -22,9 +22,9 @@ const maxTurnsSubtype = "error_max_turns"
 
 type runProgress struct {
 	tools                   callCounts
-	lastResult              *protocol.Result     // the agent's last result; nil means none yet
-	unpostedUsage           *protocol.AgentUsage // usage since the last reply with calls; nil means none
-	lastError               *protocol.Assistant  // event that reports an API error instead of a reply; nil means no error
+	lastResult              *protocol.ResultEvent    // the agent's last result; nil means none yet
+	unpostedUsage           *protocol.AgentUsage     // usage since the last reply with calls; nil means none
+	lastError               *protocol.AssistantEvent // event that reports an API error instead of a reply; nil means no error
 	lastText                string
 	lastUsage               protocol.Usage
 	lastMessageID           string
@@ -32,7 +32,7 @@ type runProgress struct {
 	callsStarted            int // number of calls, including those that still wait to run
 }
 
-func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
+func (k *runProgress) recordReply(ev *protocol.AssistantEvent, stream scenarios.Stream) {
 	if ev.IsAPIErrorMessage {
 		k.lastError = ev
 	}
@@ -45,7 +45,7 @@ func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Strea
 }
 
 // recordResult records a result, and returns the API time in milliseconds since the previous result.
-func (k *runProgress) recordResult(result *protocol.Result) (apiMSSincePreviousResult int) {
+func (k *runProgress) recordResult(result *protocol.ResultEvent) (apiMSSincePreviousResult int) {
 	apiMSSincePreviousResult = result.DurationAPIMS
 	if k.lastResult != nil {
 		apiMSSincePreviousResult -= k.lastResult.DurationAPIMS
@@ -213,9 +213,9 @@ func (k keptWorktree) resultLines() string {
 	return "\nworktreePath: " + k.Path + "\nworktreeBranch: " + k.Branch
 }
 
-func (w *agentRun) releaseWorktreeAndRecordIfKept(ctx context.Context) {
+func (w *agentRun) removeOrRecordWorktree(ctx context.Context) {
 	if w.worktreeDir != "" {
-		path, branch := w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
+		path, branch := w.agents.options.Session.RemoveAgentWorktreeIfUnchanged(context.WithoutCancel(ctx), w.task.ID)
 		w.agents.mu.Lock()
 		defer w.agents.mu.Unlock()
 		w.worktree = keptWorktree{path, branch}
@@ -240,7 +240,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 		content = append(content, protocol.Text(text))
 	}
 	if text != "" || w.progress.lastResult.Subtype != maxTurnsSubtype {
-		shown += notice("report") + indentLines(cmp.Or(text, "(Subagent completed but returned no output.)")) + "\n"
+		shown += formatNoticeByName("report") + indentLines(cmp.Or(text, "(Subagent completed but returned no output.)")) + "\n"
 	}
 	out := agentResult{
 		NoteCount: len(notes), Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: hashOfPromptWithoutExtraSections,
@@ -283,8 +283,8 @@ func (w *agentRun) takeLineOfToolsNewToCaller() string {
 //go:embed notices.txt
 var noticeTable string
 
-// notice formats a text of the CLI about an agent. "\\n" in the table stands for a newline.
-func notice(name string, args ...any) string {
+// formatNoticeByName formats a text of the CLI about an agent. "\\n" in the table stands for a newline.
+func formatNoticeByName(name string, args ...any) string {
 	_, text, _ := strings.Cut(noticeTable, name+"\t")
 	text, _, _ = strings.Cut(text, "\n")
 	return fmt.Sprintf(strings.ReplaceAll(text, `\n`, "\n"), args...)
@@ -303,9 +303,9 @@ func (w *agentRun) launchedResult(ctx context.Context) protocol.ToolResult {
 	if canContinue {
 		hint = " (to continue the agent, use SendMessage with to: '" + w.task.ID + "' and a summary of a few words)"
 	}
-	text := notice("launched", w.task.ID, hint)
+	text := formatNoticeByName("launched", w.task.ID, hint)
 	if w.task.OutputFile != "" {
-		text += "\noutput_file: " + w.task.OutputFile + notice("output file")
+		text += "\noutput_file: " + w.task.OutputFile + formatNoticeByName("output file")
 	}
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}},
@@ -360,11 +360,11 @@ func (k *runProgress) answerOrErrorText() string {
 func (k *runProgress) notesAndReport(maxTurns int) (notes []string, report string) {
 	if k.lastResult.Subtype == maxTurnsSubtype {
 		name := map[bool]string{true: "turn limit", false: "partial report"}[k.lastText == ""]
-		notes = []string{notice(name, maxTurns)}
+		notes = []string{formatNoticeByName(name, maxTurns)}
 	}
-	report, found := claudecode.NeutralizeReport(k.answerOrErrorText())
+	report, found := claudecode.EscapeCLILookalikes(k.answerOrErrorText())
 	if len(found) > 0 {
-		notes = append(notes, notice("neutralized", strings.Join(found, ", ")))
+		notes = append(notes, formatNoticeByName("neutralized", strings.Join(found, ", ")))
 	}
 	return notes, report
 }
@@ -387,7 +387,7 @@ func (w *agentRun) transcriptPath() (path string) {
 
 // heldCall is a call whose events are held back until the start of its hook has been shown.
 type heldCall struct {
-	block *protocol.Assistant
+	block *protocol.AssistantEvent
 	use   protocol.ToolUse
 	usage task.Usage
 }
@@ -406,7 +406,7 @@ func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 		if w.task.InBackground() {
 			w.postMessageHiddenIfNested(c.block)
 		}
-		w.task.Progress(describeActivity(c.use, w.agents.options.CWD, w.task.Description), c.use.Name, c.usage)
+		w.task.PostProgress(describeActivity(c.use, w.agents.options.CWD, w.task.Description), c.use.Name, c.usage)
 		w.task.Post(frames...)
 		frames = nil
 		if !w.task.InBackground() {

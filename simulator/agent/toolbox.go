@@ -17,7 +17,7 @@ import (
 // agentToolbox contains the tools of an agent. It sets the agent of each call and passes the call to the session's checks.
 type agentToolbox struct {
 	executor.Executor
-	sessionTools simulator.Tools
+	sessionTools simulator.InspectingExecutor
 	agent        protocol.AgentRef
 	run          *agentRun
 }
@@ -36,11 +36,11 @@ func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChangesBe
 	return t.sessionTools.Prepare(call)
 }
 
-func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.PrecheckResult {
 	call.Agent = &t.agent
 	check := t.sessionTools.Precheck(ctx, call)
 	if t.isExcludedByAgentDefinition(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool && !strings.Contains(check.Refusal.Content.Plain(), "Error: No such tool available") {
-		return simulator.Precheck{}
+		return simulator.PrecheckResult{}
 	}
 	return check
 }
@@ -53,9 +53,9 @@ func (t agentToolbox) FirstVisibleEffectOfCall(ctx context.Context, call protoco
 	return t.sessionTools.FirstVisibleEffectOfCall(ctx, call)
 }
 
-func (t agentToolbox) NewContext(agent *protocol.AgentRef, succeededCalls []protocol.ToolUse) (filesToAddToContext []simulator.ContextFile) {
+func (t agentToolbox) TakeNewContextFiles(agent *protocol.AgentRef, succeededCalls []protocol.ToolUse) (filesToAddToContext []simulator.ContextFile) {
 	if known, ok := t.sessionTools.(simulator.ContextSource); ok {
-		filesToAddToContext = known.NewContext(agent, succeededCalls)
+		filesToAddToContext = known.TakeNewContextFiles(agent, succeededCalls)
 	}
 	return append(filesToAddToContext, t.takeMessagesAsContext()...)
 }
@@ -89,15 +89,15 @@ func (w *agentRun) sendMessagesToMain() {
 }
 
 func middlewareSettingAgentOfCall(ref protocol.AgentRef) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+	return executor.NewMiddleware(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
 		return next.Execute(ctx, call)
 	})
 }
 
-// refuseSessionToolsExcludedFromAgent returns an error result for calls of tools that the session has but the agent does not.
-func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+// middlewareRefusingExcludedTools returns an error result for calls of tools that the session has but the agent does not.
+func middlewareRefusingExcludedTools(sessionTools executor.Executor) executor.Middleware {
+	return executor.NewMiddleware(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
 		if !errors.Is(err, executor.ErrUnknownTool) {
 			return result, err
@@ -106,7 +106,7 @@ func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executo
 		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
 			return result, err
 		}
-		return executor.ResultOf(executor.MissingToolResult(call.Name)), nil
+		return executor.ResultOf(executor.ToolNotOfferedResult(call.Name)), nil
 	})
 }
 
@@ -118,7 +118,7 @@ func (d Definition) allowsTool(tool protocol.Tool) bool {
 // ruleMatchesTool reports whether an entry of a list of tools matches a tool. The content of a rule does not matter, so
 // Bash(git *) matches every Bash command. mcp__server matches all tools of the server.
 func ruleMatchesTool(rule, tool string) bool {
-	rule = claudecode.ParseRuleText(rule).Tool
+	rule = claudecode.ParsePermissionRule(rule).Tool
 	return rule == tool || rule == "*" || IsAgentOrTask(rule) && IsAgentOrTask(tool) ||
 		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
 }
@@ -133,7 +133,7 @@ type RequestingAgent struct {
 }
 
 // RequestingAgent returns the agent with this id. An empty id means the main conversation, for which it returns the zero value.
-func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
+func (a *CallExecutor) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.runs {
@@ -161,7 +161,7 @@ func (r RequestingAgent) OfferedTools(sessionTools []string, toolExists func(nam
 	if r.Tools != nil && !slices.Contains(r.Tools, "*") {
 		offered = nil
 		for _, rule := range r.Tools {
-			if name := claudecode.ToolNamed(claudecode.ParseRuleText(rule).Tool).Name; name != "" && toolExists(name) {
+			if name := claudecode.ToolNamed(claudecode.ParsePermissionRule(rule).Tool).Name; name != "" && toolExists(name) {
 				offered = append(offered, name)
 			}
 		}

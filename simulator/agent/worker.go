@@ -22,7 +22,7 @@ import (
 const maxConsecutiveSubagentStopBlocks = 8
 
 type agentRun struct {
-	agents          *Agents
+	agents          *CallExecutor
 	task            *task.Task
 	definition      Definition
 	input           agentInput
@@ -62,8 +62,8 @@ func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {
 		ended := w.startHooks.Frames
 		if ctx.Err() != nil { // the call was interrupted before the agent started
 			end := w.stoppedEnd()
-			w.releaseWorktreeAndRecordIfKept(ctx)
-			w.finishRun(end)
+			w.removeOrRecordWorktree(ctx)
+			w.finishRunOrTakeMessage(end)
 			w.task.End(end)
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
@@ -122,7 +122,7 @@ func (w *agentRun) modeOverride() protocol.PermissionMode {
 }
 
 func (w *agentRun) effectiveModelName() string {
-	name, ofSession := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit"), w.agents.options.Session.Options().State.Model()
+	name, ofSession := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit"), w.agents.options.Session.Options().State.NextRequestModel()
 	if name == "inherit" || claudecode.IsFamilyAliasOfModel(name, ofSession) {
 		return ofSession
 	}
@@ -135,8 +135,8 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 	sim, err := simulator.New(options)
 	if err != nil {
 		end := w.failureEnd(err.Error())
-		w.releaseWorktreeAndRecordIfKept(ctx)
-		w.finishRun(end)
+		w.removeOrRecordWorktree(ctx)
+		w.finishRunOrTakeMessage(end)
 		return end
 	}
 	w.agents.mu.Lock()
@@ -158,9 +158,9 @@ func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End {
 	for {
 		end := w.runPrompt(ctx, text)
-		message, more := w.finishRun(end)
+		message, more := w.finishRunOrTakeMessage(end)
 		if end.LastUsage = w.progress.unpostedUsage; !more {
-			w.releaseWorktreeAndRecordIfKept(ctx)
+			w.removeOrRecordWorktree(ctx)
 			return end
 		}
 		if w.progress.unpostedUsage = nil; end.LastUsage != nil {
@@ -170,9 +170,9 @@ func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End 
 	}
 }
 
-// finishRun records the end of a run. If the run completed and a message is waiting, it instead returns
+// finishRunOrTakeMessage records the end of a run. If the run completed and a message is waiting, it instead returns
 // the message, with which the caller continues the run. A message that arrives later starts the next run.
-func (w *agentRun) finishRun(end task.End) (message string, hasMessage bool) {
+func (w *agentRun) finishRunOrTakeMessage(end task.End) (message string, hasMessage bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
 	if len(w.undeliveredMessages) > 0 && end.Status == task.StatusCompleted {
@@ -200,7 +200,7 @@ func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) 
 
 // recordPromptOfCLI records, in the agent's transcript only, a prompt that the CLI writes.
 func (w *agentRun) recordPromptOfCLI(text string, origin json.RawMessage) {
-	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, IsSynthetic: true, Origin: origin}
+	ev := &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, IsSynthetic: true, Origin: origin}
 	w.setUserAgentFields(ev)
 	w.task.Post(&protocol.TranscriptOnlyEvent{Event: ev})
 }
@@ -256,10 +256,10 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	state := s.State.ForAgent(w.model)
 	state.SetReportedEffort(w.definition.Effort)
 	ref := protocol.AgentRef{
-		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Model: state.Model(), Effort: w.definition.Effort,
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Model: state.NextRequestModel(), Effort: w.definition.Effort,
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
 	}
-	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.RemoveTools(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
+	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), middlewareRefusingExcludedTools(s.Tools), executor.RemoveTools(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: append(w.promptContext, w.startHooks.AdditionalContext...),
@@ -270,31 +270,31 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 
 // clockMarkingAgentAsWaiting is the clock of an agent. While it sleeps, the agent's task counts as waiting.
 type clockMarkingAgentAsWaiting struct {
-	simulator.Clock
+	simulator.ClockWithIDs
 	run *agentRun
 }
 
 func (c clockMarkingAgentAsWaiting) Sleep(ctx context.Context, d time.Duration) error {
-	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
+	return c.run.task.WhileWaiting(func() error { return c.ClockWithIDs.Sleep(ctx, d) })
 }
 
 func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.progress.lastResult, w.progress.lastError = nil, nil
-	for ev, err := range sim.Turn(ctx, prompt) {
+	for ev, err := range sim.RunTurn(ctx, prompt) {
 		if err != nil {
 			if crash, ok := errors.AsType[*simulator.CrashError](err); ok {
 				w.crash = crash
 			}
 			return err
 		}
-		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !executor.IsProcessEnding(ctx) && !w.task.ShowsEventsAfterEnd() {
+		if answer, ok := ev.(*protocol.UserEvent); ok && ctx.Err() != nil && !executor.IsProcessEnding(ctx) && !w.task.ShowsEventsAfterEnd() {
 			w.setUserAgentFields(answer)
 			w.task.Post(&protocol.TranscriptOnlyEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
 		w.forwardEvent(ctx, ev)
 		switch ev.(type) {
-		case *protocol.Assistant, *protocol.System, *protocol.AgentUsage:
+		case *protocol.AssistantEvent, *protocol.SystemEvent, *protocol.AgentUsage:
 			w.task.WaitUntilPostedEventsShown(ctx) // hooks and questions of a call follow the call
 		}
 	}
@@ -305,25 +305,25 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 }
 
 func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
-	if frame, ok := ev.(*protocol.System); ok && frame.Subtype == "hook_started" && len(w.heldCalls) > 0 {
+	if frame, ok := ev.(*protocol.SystemEvent); ok && frame.Subtype == "hook_started" && len(w.heldCalls) > 0 {
 		w.showHeldCalls(1, frame)
 		return
 	}
 	switch ev.(type) {
-	case *protocol.Assistant, *protocol.AgentUsage:
+	case *protocol.AssistantEvent, *protocol.AgentUsage:
 	default:
 		w.showHeldCalls(len(w.heldCalls))
 	}
 	switch ev := ev.(type) {
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		w.postReplyBlock(ctx, ev)
 	case *protocol.TranscriptOnlyEvent:
-		if said, ok := ev.Event.(*protocol.Assistant); ok {
+		if said, ok := ev.Event.(*protocol.AssistantEvent); ok {
 			w.setReplyAgentFields(said)
 			w.progress.recordReply(said, w.agents.options.Session.Options().Display.Stream)
 			w.task.Post(ev)
 		}
-	case *protocol.User:
+	case *protocol.UserEvent:
 		w.setUserAgentFields(ev)
 		if (ev.IsSynthetic || ev.SourceUUID == "") && !w.task.ShowsEventsAfterEnd() { // of the user events of an agent, stdout shows only results of calls
 			w.task.Post(&protocol.TranscriptOnlyEvent{Event: ev})
@@ -337,13 +337,13 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	case *protocol.ToolExecuted:
 		w.progress.tools.countCall(ev)
 		w.task.Post(ev)
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		w.progress.unpostedUsage = &protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.progress.recordResult(ev)}
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		if ev.Subtype != "thinking_tokens" {
 			w.task.Post(ev)
 		}
-	case *protocol.APIRetry:
+	case *protocol.APIRetryEvent:
 		w.task.Post(&protocol.RequestRepeated{AgentID: w.task.ID})
 		w.reportForegroundRetryAsProgress(ev)
 	case *protocol.PermissionDeniedEvent, *protocol.AttachmentAdded, *protocol.RequestRepeated, *protocol.RuleMatchOutcome, *protocol.StderrWarning, *protocol.AgentUsage:
@@ -367,7 +367,7 @@ func setAgentID(ev protocol.Event, id string) {
 
 // reportForegroundRetryAsProgress reports that the model retries a request of a foreground agent, as progress of the Agent call
 // that waits for it. Retries of background agents are not reported (observed with 2.1.329).
-func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) {
+func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetryEvent) {
 	if w.task.Background {
 		return
 	}
@@ -386,7 +386,7 @@ func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) 
 
 // postReplyBlock shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
 // agents (spec: cli-contract 9.5).
-func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.Assistant) {
+func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.AssistantEvent) {
 	w.progress.recordReply(replyBlock, w.agents.options.Session.Options().Display.Stream)
 	w.setReplyAgentFields(replyBlock)
 	if use, ok := replyBlock.Message.Content[0].(protocol.ToolUse); ok {
@@ -413,7 +413,7 @@ func (w *agentRun) postMessageHiddenIfNested(message protocol.Event) {
 	w.task.Post(message)
 }
 
-func (w *agentRun) setReplyAgentFields(ev *protocol.Assistant) {
+func (w *agentRun) setReplyAgentFields(ev *protocol.AssistantEvent) {
 	ev.ParentToolUseID = new(w.callerToolUseID)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
@@ -427,15 +427,15 @@ func (w *agentRun) preloadSkills(ctx context.Context, options *simulator.Options
 			continue
 		}
 		options.StartContext = append(options.StartContext, strings.TrimSpace(text))
-		events = append(events, &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{
+		events = append(events, &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{
 			protocol.Text("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>"), protocol.Text(text),
 		}}}})
 	}
 	return events
 }
 
-func (w *agentRun) newPromptEventWithStartHooks(text string) *protocol.User {
-	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
+func (w *agentRun) newPromptEventWithStartHooks(text string) *protocol.UserEvent {
+	ev := &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
 	if w.skillName != "" {
 		ev.Expansion = &protocol.ExpandedCommand{Name: w.skillName}
 	}
@@ -444,7 +444,7 @@ func (w *agentRun) newPromptEventWithStartHooks(text string) *protocol.User {
 	return ev
 }
 
-func (w *agentRun) setUserAgentFields(ev *protocol.User) {
+func (w *agentRun) setUserAgentFields(ev *protocol.UserEvent) {
 	ev.ParentToolUseID = new(w.callerToolUseID)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }

@@ -39,7 +39,7 @@ func (*fakeSession) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 	return slash.LoadedContextTokens{SystemTools: 7}
 }
 
-func (*fakeSession) RunCommand(_ context.Context, rules []string, command, pattern string) (string, error) {
+func (*fakeSession) GrantRulesAndRunShellCommand(_ context.Context, rules []string, command, pattern string) (string, error) {
 	if command == "refused" {
 		return "", errors.New("Shell command permission check failed for pattern \"" + pattern + "\"")
 	}
@@ -95,7 +95,7 @@ func newServers(t *testing.T, names ...string) *mcp.Manager {
 	for _, name := range names {
 		servers = append(servers, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
-	if _, err := m.SetServers(t.Context(), "sdk", servers); err != nil {
+	if _, err := m.ReplaceServersOfSource(t.Context(), "sdk", servers); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -126,7 +126,7 @@ func newSet(t *testing.T, change func(*Options)) (*Set, *fakeSession) {
 	session := &fakeSession{}
 	state := &simulator.SessionState{}
 	state.BeginConversation(session.ID(), "")
-	state.SetModel("claude-sonnet-5")
+	state.SetModelAndClearTurnModel("claude-sonnet-5")
 	state.SetReportedEffort("high")
 	state.SetOutputStyle("default")
 	o := Options{
@@ -239,19 +239,19 @@ func TestCommands(t *testing.T) {
 // The parts of the context other than the conversation.
 func TestLoaded(t *testing.T) {
 	set, _ := newSet(t, nil)
-	got := set.Loaded()
+	got := set.LoadedContext()
 	if diff := cmp.Diff([]slash.UsageItem{{Name: "mcp__one__read", Server: "one"}}, got.MCPTools); diff != "" {
 		t.Errorf("tools of servers (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]slash.UsageItem{{Name: "one", Tokens: slash.TokensOfPart("## one\nUse it.")}}, got.MCPInstructions); diff != "" {
+	if diff := cmp.Diff([]slash.UsageItem{{Name: "one", Tokens: slash.EstimateTokensOfPart("## one\nUse it.")}}, got.MCPInstructions); diff != "" {
 		t.Errorf("instructions of servers (-want +got):\n%s", diff)
 	}
 	if len(got.Agents) != 1 || got.Agents[0].Type != "helper" || got.Agents[0].Tokens == 0 {
 		t.Errorf("agents %+v", got.Agents)
 	}
 	want := []slash.MemoryFile{
-		{Path: "/project/CLAUDE.md", Type: "Project", Tokens: slash.TokensOfPart("Rules")},
-		{Path: "/x", Type: "User", Tokens: slash.TokensOfPart("a longer text, as it is in the file")},
+		{Path: "/project/CLAUDE.md", Type: "Project", Tokens: slash.EstimateTokensOfPart("Rules")},
+		{Path: "/x", Type: "User", Tokens: slash.EstimateTokensOfPart("a longer text, as it is in the file")},
 	}
 	if diff := cmp.Diff(want, got.MemoryFiles); diff != "" {
 		t.Errorf("memory (-want +got):\n%s", diff)
@@ -267,7 +267,7 @@ func TestLoaded(t *testing.T) {
 		t.Errorf("skills by source: %v", names)
 	}
 	set, _ = newSet(t, func(o *Options) { o.Servers, o.Context = newServers(t), noTools{} })
-	if got := set.Loaded(); got.MCPTools != nil || got.MCPInstructions != nil || got.Skills != nil {
+	if got := set.LoadedContext(); got.MCPTools != nil || got.MCPInstructions != nil || got.Skills != nil {
 		t.Errorf("without servers and tools: %+v", got)
 	}
 }
@@ -281,7 +281,7 @@ func (noTools) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 func TestIsPath(t *testing.T) {
 	set, session := newSet(t, nil)
 	for text, want := range map[string]bool{"/": true, "/nosuch": false, "/nosuch.txt": true, t.TempDir(): true} {
-		if got := set.IsPath(text); got != want {
+		if got := set.LooksLikePath(text); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
@@ -301,7 +301,7 @@ func TestSessionName(t *testing.T) {
 // Only built-in commands are known, with those of a terminal.
 func TestIsKnown(t *testing.T) {
 	for name, want := range map[string]bool{"model": true, "vim": true, "nosuch": false, "dataviz": false} {
-		if got := IsKnown(name); got != want {
+		if got := IsKnownBuiltin(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -21,7 +21,7 @@ type Options struct {
 	Rules            RuleGranter
 	Session          SessionIDAndTitle
 	Models           ModelNameOverrider
-	Shell            Shell
+	Shell            PermissionCheckedShell
 	Agents           SkillRunner
 	Context          SystemPromptAndToolUsageSource
 	InstructionFiles []catalog.InstructionFile
@@ -46,11 +46,11 @@ type SystemPromptAndToolUsageSource interface {
 	SystemPromptAndToolTokens() slash.LoadedContextTokens
 }
 
-// Shell runs the shell commands of command files.
-type Shell interface {
-	// RunCommand runs a command under the permission rules of the session and the given rules, and returns its output.
+// PermissionCheckedShell runs the shell commands of command files.
+type PermissionCheckedShell interface {
+	// GrantRulesAndRunShellCommand runs a command under the permission rules of the session and the given rules, and returns its output.
 	// pattern is the command as written in the file; the error is shown to the user.
-	RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error)
+	GrantRulesAndRunShellCommand(ctx context.Context, rules []string, command, pattern string) (string, error)
 	// ProjectDir returns the directory of the session.
 	ProjectDir() string
 }
@@ -74,7 +74,7 @@ type customCommand struct {
 
 // Run returns the command's text for the model or, for a skill that runs in an agent, an outcome whose Work runs the agent.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
+	text, err := ExpandTextRunningShell(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom", UsedTool: map[bool]string{false: slash.ShellToolOfCommandBody(c.definition.Body)}[strings.HasPrefix(err.Error(), "Shell command permission check failed")]}, nil
 	}
@@ -97,10 +97,10 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, x
 }
 
-// ExpandText returns a command's or skill's text for the model, including shell output. The error is shown to the user.
-func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
-	text, err := slash.FillWithShell(replaceVariables(k, sh.ProjectDir(), state.SessionStateSnapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
-		return sh.RunCommand(ctx, k.Tools, command, pattern)
+// ExpandTextRunningShell returns a command's or skill's text for the model, including shell output. The error is shown to the user.
+func ExpandTextRunningShell(ctx context.Context, sh PermissionCheckedShell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
+	text, err := slash.FillArgumentsAndRunShell(expandedCommandBody(k, sh.ProjectDir(), state.SessionStateSnapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+		return sh.GrantRulesAndRunShellCommand(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {
 		text = "Base directory for this skill: " + k.Dir + "\n\n" + text
@@ -108,7 +108,7 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-func replaceVariables(k catalog.Command, project string, snapshot simulator.SessionStateSnapshot) string {
+func expandedCommandBody(k catalog.Command, project string, snapshot simulator.SessionStateSnapshot) string {
 	values := []string{"${CLAUDE_SESSION_ID}", snapshot.SessionID, "${CLAUDE_EFFORT}", snapshot.Effort, "${CLAUDE_PROJECT_DIR}", project}
 	if k.Skill {
 		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)

@@ -70,7 +70,7 @@ func answerAndModelToSet(o Options, name string) (text string, newModel *string)
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
-		return "Current model: `" + modelDisplayText(o.State.Model()) + "`\n" + usage, nil
+		return "Current model: `" + modelDisplayText(o.State.NextRequestModel()) + "`\n" + usage, nil
 	case "help":
 		return usage, nil
 	case "default":

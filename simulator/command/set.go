@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Set contains the slash commands of one session. It implements [simulator.Commands].
+// Set contains the slash commands of one session. It implements [simulator.SlashCommands].
 type Set struct {
 	options        Options
 	promptBarColor string // color of the prompt bar; empty means none
@@ -28,11 +28,11 @@ func New(o Options) *Set { return &Set{options: o} }
 
 // Find returns the command with a name: a custom command, a skill, a built-in command or an MCP prompt. It returns
 // false for unknown names, and for commands that the conversation itself runs (see [simulator.IsConversationCommand]).
-func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
+func (s *Set) Find(name string) (sessionCommand simulator.SlashCommand, found bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
 	case s.options.Disabled:
-		return simulator.SlashCommandAnsweringUnavailable{}, simulator.IsConversationCommand(name) || IsKnown(name)
+		return simulator.SlashCommandAnsweringUnavailable{}, simulator.IsConversationCommand(name) || IsKnownBuiltin(name)
 	case isCustom && !k.HiddenFromUser:
 		return customCommand{k, s.options}, true
 	case simulator.IsConversationCommand(name):
@@ -54,7 +54,7 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	}
 	for _, st := range s.options.Servers.Servers() {
 		for _, p := range st.Prompts {
-			if p.Command() == name || mcpPromptTitle(p) == name {
+			if p.SlashCommand() == name || mcpPromptTitle(p) == name {
 				return mcpPromptCommand{p, s.options.Servers}, true
 			}
 		}
@@ -62,21 +62,21 @@ func (s *Set) Find(name string) (sessionCommand simulator.Command, found bool) {
 	return nil, false
 }
 
-// IsPath reports whether text that begins with a slash, and calls no command, is a path: a file with this path exists, or the text
+// LooksLikePath reports whether text that begins with a slash, and calls no command, is a path: a file with this path exists, or the text
 // contains a dot.
-func (*Set) IsPath(text string) bool {
+func (*Set) LooksLikePath(text string) bool {
 	_, err := os.Lstat(text)
 	return err == nil || strings.Contains(text, ".")
 }
 
-// Loaded returns the parts of the context other than the conversation, for /context.
-func (s *Set) Loaded() slash.LoadedContextTokens { return loadedContext(s.options) }
+// LoadedContext returns the parts of the context other than the conversation, for /context.
+func (s *Set) LoadedContext() slash.LoadedContextTokens { return loadedContext(s.options) }
 
 // SetGrantedRules makes rules apply until its next call.
 func (s *Set) SetGrantedRules(rules []string) { s.options.Rules.SetGrantedRules(rules) }
 
-// IsKnown reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
-func IsKnown(name string) bool {
+// IsKnownBuiltin reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
+func IsKnownBuiltin(name string) bool {
 	b, ok := claudecode.PrintModeCommandNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
 }
@@ -99,12 +99,12 @@ func (c builtinCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcom
 	case "rename":
 		said.Text, said.Title = setTitleAndAnswer(o, call.Args)
 	case "mcp":
-		said.Text = mcpServersText(o, call.Args)
+		said.Text = mcpCommandAnswer(o, call.Args)
 	case "color":
 		said.Text, c.set.promptBarColor = answerAndPromptBarColor(c.set.promptBarColor, call.Args)
 	case "security-review": // its text begins with the changes of the branch
 		review := catalog.Command{Body: "!`git diff --name-only origin/HEAD...`", Tools: []string{"Bash(git diff:*)"}}
-		if _, err := ExpandText(ctx, o.Shell, o.State, review, ""); err != nil && !strings.Contains(err.Error(), "not a git repository") {
+		if _, err := ExpandTextRunningShell(ctx, o.Shell, o.State, review, ""); err != nil && !strings.Contains(err.Error(), "not a git repository") {
 			said.Text, said.Failed = err.Error(), true
 		}
 	case "goal":
@@ -128,7 +128,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + claudecode.ModelDisplayName(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + claudecode.ModelDisplayName(claudecode.ResolveModel(o.State.NextRequestModel())) + ": 1m tokens (default for this model)"
 	case "reload-plugins":
 		plugins, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
@@ -144,7 +144,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	return b.Answer
 }
 
-func mcpServersText(o Options, args string) string {
+func mcpCommandAnswer(o Options, args string) string {
 	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
 	statuses := o.Servers.Servers()
 	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
@@ -169,7 +169,7 @@ func loadedContext(o Options) slash.LoadedContextTokens {
 	l := o.Context.SystemPromptAndToolTokens()
 	for _, st := range o.Servers.Servers() {
 		if st.Instructions != "" {
-			l.MCPInstructions = append(l.MCPInstructions, slash.UsageItem{Name: st.Name, Tokens: slash.TokensOfPart("## " + st.Name + "\n" + st.Instructions)})
+			l.MCPInstructions = append(l.MCPInstructions, slash.UsageItem{Name: st.Name, Tokens: slash.EstimateTokensOfPart("## " + st.Name + "\n" + st.Instructions)})
 		}
 	}
 	for _, t := range o.Servers.Tools() {
@@ -177,16 +177,16 @@ func loadedContext(o Options) slash.LoadedContextTokens {
 	}
 	for _, a := range o.Catalog.Agents() {
 		if a.Source != "built-in" {
-			l.Agents = append(l.Agents, slash.UsageItem{Type: a.Name, Source: a.Source, Path: a.Path, Tokens: slash.TokensOfPart(a.Name + a.Description)})
+			l.Agents = append(l.Agents, slash.UsageItem{Type: a.Name, Source: a.Source, Path: a.Path, Tokens: slash.EstimateTokensOfPart(a.Name + a.Description)})
 		}
 	}
 	for _, m := range o.InstructionFiles {
-		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: m.Path, Type: m.Type, Tokens: slash.TokensOfPart(cmp.Or(m.Raw, m.Text))})
+		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: m.Path, Type: m.Type, Tokens: slash.EstimateTokensOfPart(cmp.Or(m.Raw, m.Text))})
 	}
 	if l.SystemTools == 0 {
 		return l
 	}
-	model := claudecode.FactsOfModel(claudecode.ResolveModel(o.State.Model()))
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(o.State.NextRequestModel()))
 	for _, k := range o.Catalog.Commands() {
 		if k.IsListedForModel() {
 			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, DisplayName: k.DisplayName(), Source: k.Source, Path: k.Path, Tokens: model.Context.SkillTokens(len(k.LineInModelContext()))})
@@ -205,20 +205,20 @@ type mcpPromptCommand struct {
 
 // Run lets the server evaluate the prompt.
 func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := c.promptText(ctx, call.Args)
+	text, err := c.fetchPromptText(ctx, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Name: mcpPromptTitle(c.definition), Result: "mcp", Failed: true}, nil
 	}
-	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp", UsedTool: c.definition.Command()}
+	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp", UsedTool: c.definition.SlashCommand()}
 }
 
 func mcpPromptTitle(p mcp.Prompt) string { return p.Server + ":" + p.Name + slash.MCPPromptSuffix }
 
-// promptText lets the server evaluate the prompt. Words become arguments in order. Quotes have no meaning, and words without
+// fetchPromptText lets the server evaluate the prompt. Words become arguments in order. Quotes have no meaning, and words without
 // an argument are dropped, as in the real CLI.
-func (c mcpPromptCommand) promptText(ctx context.Context, args string) (string, error) {
+func (c mcpPromptCommand) fetchPromptText(ctx context.Context, args string) (string, error) {
 	words := strings.Fields(args)
-	usage, missing := ". Usage: /"+c.definition.Command(), ""
+	usage, missing := ". Usage: /"+c.definition.SlashCommand(), ""
 	for i, a := range c.definition.Arguments {
 		usage += " " + a.Name
 		if i >= len(words) && a.Required {
@@ -228,7 +228,7 @@ func (c mcpPromptCommand) promptText(ctx context.Context, args string) (string, 
 	if missing != "" {
 		return "", errors.New("Error: Missing required argument: " + missing + usage)
 	}
-	text, err := c.servers.PromptText(ctx, c.definition, words)
+	text, err := c.servers.FetchPromptText(ctx, c.definition, words)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", mcpErrorClassName(err), err)
 	}

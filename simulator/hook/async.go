@@ -15,7 +15,7 @@ import (
 
 // TakeAsyncFrames returns the hook_progress and hook_response events of asynchronous hooks that it has not returned before.
 // The events have no ids.
-func (r *Runner) TakeAsyncFrames() []*protocol.System { return takeAll(&r.mu, &r.asyncFrames) }
+func (r *Runner) TakeAsyncFrames() []*protocol.SystemEvent { return takeAll(&r.mu, &r.asyncFrames) }
 
 // AsyncFrameAdded signals that [Runner.TakeAsyncFrames] has events. Several events may cause one signal.
 func (r *Runner) AsyncFrameAdded() <-chan struct{} { return r.asyncFrameAdded }
@@ -26,8 +26,8 @@ func (r *Runner) TakeAsyncAnswers() []*protocol.AttachmentAdded {
 	return takeAll(&r.mu, &r.asyncAnswers)
 }
 
-// TakeReports returns the reports that it has not returned before, in the order in which the hooks finished.
-func (r *Runner) TakeReports() []protocol.HookEventStats { return takeAll(&r.mu, &r.reports) }
+// TakeEventStats returns the reports that it has not returned before, in the order in which the hooks finished.
+func (r *Runner) TakeEventStats() []protocol.HookEventStats { return takeAll(&r.mu, &r.reports) }
 
 func takeAll[T any](mu *sync.Mutex, list *[]T) []T {
 	mu.Lock()
@@ -37,18 +37,18 @@ func takeAll[T any](mu *sync.Mutex, list *[]T) []T {
 	return taken
 }
 
-// watchAsyncHook starts to watch a hook in the background until it ends, its timeout expires or the runner is closed.
-func (r *Runner) watchAsyncHook(ctx context.Context, c *eventRun, a hookResult) {
+// watchAsyncHookInGoroutine starts to watch a hook in the background until it ends, its timeout expires or the runner is closed.
+func (r *Runner) watchAsyncHookInGoroutine(ctx context.Context, c *eventRun, a hookResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		a.detached.process.Stop(ctx)
 		return
 	}
-	r.asyncHooks.Go(func() { r.awaitAsyncHook(ctx, c, a) }) // returns when the command exits, its timeout expires or Close is called
+	r.asyncHooks.Go(func() { r.awaitStopAndRecordAsyncHook(ctx, c, a) }) // returns when the command exits, its timeout expires or Close is called
 }
 
-func (r *Runner) awaitAsyncHook(ctx context.Context, c *eventRun, a hookResult) {
+func (r *Runner) awaitStopAndRecordAsyncHook(ctx context.Context, c *eventRun, a hookResult) {
 	p, out := a.detached.process, a.detached.output
 	defer a.detached.timer.Stop()
 	tick := time.NewTicker(max(r.options.ProgressEvery, time.Millisecond))
@@ -59,7 +59,7 @@ func (r *Runner) awaitAsyncHook(ctx context.Context, c *eventRun, a hookResult) 
 		case <-tick.C:
 			if now := (partialOutput{out.output(), p.StderrTail()}); now != last && r.options.ProgressEvery > 0 {
 				last = now
-				r.addAsyncFrame(c, hookProgressEvent(c, &a, now))
+				r.addAsyncFrameUnlessHidden(c, hookProgressEvent(c, &a, now))
 			}
 			continue
 		case <-p.Done():
@@ -71,7 +71,7 @@ func (r *Runner) awaitAsyncHook(ctx context.Context, c *eventRun, a hookResult) 
 	}
 	p.Stop(ctx)
 	<-out.ended
-	exit, _ := p.Exit()
+	exit, _ := p.ExitStatus()
 	a.stdout, a.stderr, a.exitCode = out.output(), p.StderrTail(), &exit.Code
 	switch {
 	case exit.Signal != "": // a hook that was stopped counts as cancelled, with exit code 1 (observed with 2.1.330)
@@ -79,15 +79,15 @@ func (r *Runner) awaitAsyncHook(ctx context.Context, c *eventRun, a hookResult) 
 	case exit.Code != 0:
 		a.outcome = outcomeError
 	}
-	r.addAsyncFrame(c, hookResponseEvent(c, &a))
-	if answer := newAsyncAnswer(c, &a, p.PID()); answer != nil {
+	r.addAsyncFrameUnlessHidden(c, hookResponseEvent(c, &a))
+	if answer := asyncAnswerAttachmentOrNil(c, &a, p.PID()); answer != nil {
 		r.mu.Lock()
 		r.asyncAnswers = append(r.asyncAnswers, answer)
 		r.mu.Unlock()
 	}
 }
 
-func (r *Runner) addAsyncFrame(c *eventRun, frame *protocol.System) {
+func (r *Runner) addAsyncFrameUnlessHidden(c *eventRun, frame *protocol.SystemEvent) {
 	if c.event == "SessionEnd" || c.event == "StopFailure" || c.event == "InstructionsLoaded" { // frames of these events are not shown
 		return
 	}
@@ -100,9 +100,9 @@ func (r *Runner) addAsyncFrame(c *eventRun, frame *protocol.System) {
 	}
 }
 
-// newAsyncAnswer returns the answer of an ended hook. A hook that was stopped has none, and neither has one that succeeded
+// asyncAnswerAttachmentOrNil returns the answer of an ended hook. A hook that was stopped has none, and neither has one that succeeded
 // without an answer or an error text.
-func newAsyncAnswer(c *eventRun, a *hookResult, pid int) *protocol.AttachmentAdded {
+func asyncAnswerAttachmentOrNil(c *eventRun, a *hookResult, pid int) *protocol.AttachmentAdded {
 	answer, hasAnswer := answerAfterAsyncRequest(a.stdout)
 	if a.outcome == outcomeCancelled || !hasAnswer && *a.exitCode == 0 && strings.TrimSpace(a.stderr) == "" {
 		return nil

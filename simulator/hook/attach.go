@@ -17,7 +17,7 @@ type EventsAndAttachments struct {
 	Notices     []protocol.Event          // informational events that are always shown: system messages, failed hooks, a blocked prompt
 	Reports     []string                  // describe, for the user, the result of each configured hook before or after a compaction
 	Attachments []protocol.HookAttachment // for the transcript, in order
-	StopHooks   *protocol.StopHooks       // describes the Stop hooks; nil means none ran
+	StopHooks   *protocol.StopHooksRan    // describes the Stop hooks; nil means none ran
 }
 
 func (c *eventRun) isCompactionEvent() bool {
@@ -250,7 +250,7 @@ func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == outcomeError
 	}
 	if sum.Count > 0 {
-		o.StopHooks = &protocol.StopHooks{Summary: sum, ToolUseID: c.toolUseID}
+		o.StopHooks = &protocol.StopHooksRan{Summary: sum, ToolUseID: c.toolUseID}
 	}
 }
 

@@ -37,7 +37,7 @@ func TestCallbackInput(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
 	for _, event := range []string{"PreToolUse", "Stop", "PostToolBatch"} {
-		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
+		r.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	base := protocol.HookBase{PromptID: "p-1", PermissionMode: "default", Effort: &protocol.HookEffort{Level: "medium"}}
 	r.Run(t.Context(), EventInput{Base: base, Event: bash, ToolUseID: "toolu_1"})
@@ -63,7 +63,7 @@ func TestCallbackReportOnCompaction(t *testing.T) {
 	} {
 		h := &fixedHost{reply: reply}
 		r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
-		r.Register("PreCompact", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"c"}}})
+		r.AddCallbacks("PreCompact", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"c"}}})
 		o := r.Run(t.Context(), EventInput{Event: protocol.PreCompactHookInput{Trigger: "manual"}})
 		if diff := cmp.Diff([]string{want}, o.Reports); diff != "" || reply != "wrong" && len(o.Notices)+len(o.Attachments) > 0 {
 			t.Errorf("%s: %d notices\n%s", reply, len(o.Notices), diff)
@@ -147,7 +147,7 @@ func TestCallbackAnswers(t *testing.T) {
 			h := &fixedHost{reply: tt.reply, err: tt.err}
 			r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 			event, _ := protocol.HookEvent(tt.event)
-			r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
+			r.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
 			got := r.Run(t.Context(), EventInput{Event: tt.event})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
@@ -176,8 +176,8 @@ func TestCallbackTimeout(t *testing.T) {
 			waited = time.Since(started)
 			return nil, ctx.Err()
 		}})
-		r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 1.5}})
-		r.Register("Stop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_1"}}})
+		r.AddCallbacks("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 1.5}})
+		r.AddCallbacks("Stop", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_1"}}})
 		got := r.Run(t.Context(), EventInput{Event: bash})
 		if want := "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; "; !strings.HasPrefix(got.NotExecuted, want) {
 			t.Errorf("got %q", got.NotExecuted)
@@ -198,7 +198,7 @@ func TestCallbackHostGone(t *testing.T) {
 	h := &fixedHost{err: fmt.Errorf("asking: %w", ErrHostGone)}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PreToolUse", "Stop"} {
-		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
+		r.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	}
 	for _, in := range []protocol.HookInput{bash, protocol.StopHookInput{}} {
 		got := r.Run(t.Context(), EventInput{Event: in})
@@ -246,7 +246,7 @@ func TestSeveralHooks(t *testing.T) {
 					return json.RawMessage(answers[id]), nil
 				}
 			})
-			r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: tt.ids}})
+			r.AddCallbacks("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: tt.ids}})
 			got := r.Run(t.Context(), EventInput{Event: bash})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -263,7 +263,7 @@ func TestEventsAreApart(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded"} {
-		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
+		r.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{event}}})
 	}
 	r.Run(t.Context(), EventInput{
 		Event:     protocol.PostToolUseFailureHookInput{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
@@ -315,7 +315,7 @@ func TestCallbackSilent(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		})
-		r.Register(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 0.001, OnFailure: "block"}})
+		r.AddCallbacks(event, []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 0.001, OnFailure: "block"}})
 		got := r.Run(t.Context(), EventInput{Event: tt.event})
 		if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 			t.Errorf("%s: decision (-want +got):\n%s", event, diff)
@@ -371,7 +371,7 @@ func TestPermissionRequest(t *testing.T) {
 					return json.RawMessage(tt.replies[id[0]-'0']), nil
 				}
 			})
-			r.Register("PermissionRequest", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"0", "1"}[:len(tt.replies)]}})
+			r.AddCallbacks("PermissionRequest", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"0", "1"}[:len(tt.replies)]}})
 			got := r.Run(t.Context(), EventInput{Event: protocol.PermissionRequestHookInput{ToolName: "Bash"}})
 			if diff := cmp.Diff(tt.want, got.Permission); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -386,7 +386,7 @@ func TestReplace(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) {
 		o.Callback = h.call
-		o.Settings = []Source{
+		o.Settings = []SettingsHooks{
 			{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"a"}]}]}`)},
 			{Name: "userSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"b"}]}]}`)},
 		}
@@ -402,7 +402,7 @@ func TestReplace(t *testing.T) {
 	}
 	r.ReplaceCallbacks(stop("h1"))
 	r.ReplaceCallbacks(stop("h2"))
-	r.ReplaceSource(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
+	r.ReplaceSettingsHooks(SettingsHooks{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
 	if diff := cmp.Diff([]string{"buserSettings", "callbackh2", "cflagSettings"}, labels()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

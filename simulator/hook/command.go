@@ -29,9 +29,9 @@ const outputDrainTimeout = 100 * time.Millisecond
 
 // runCommandHook runs a command hook; index is its position among the hooks of the event. The command gets the input on
 // standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
-func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, index int) hookResult {
+func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, hookIndex int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: commandLineOfHook(e)[0], Args: commandLineOfHook(e)[1:], Env: r.commandEnviron(c, e, index), Dir: c.cwd},
+		Command: proc.Command{Path: commandLineOfHook(e)[0], Args: commandLineOfHook(e)[1:], Env: r.commandEnviron(c, e, hookIndex), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 		a.outcome, a.missingVerdictReason, a.stderr = outcomeError, noVerdictBecauseFailed, writeErr.Error()
 		return a
 	}
-	exit, _ := p.Exit()
+	exit, _ := p.ExitStatus()
 	if exit.Signal != "" {
 		exit.Code = 1
 		a.wasKilled = true
@@ -185,7 +185,7 @@ func commandLineOfHook(e *hookEntry) []string {
 }
 
 // commandEnviron returns the environment of a command. If a name occurs several times, the last value applies.
-func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
+func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, hookIndex int) []string {
 	env := append(slices.Clone(r.options.Environ),
 		"CLAUDE_PROJECT_DIR="+r.options.CWD,
 		"CLAUDECODE=1",
@@ -200,7 +200,7 @@ func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
 	if c.effort != "" {
 		env = append(env, "CLAUDE_EFFORT="+c.effort)
 	}
-	if file := r.prepareEnvFile(c, index); file != "" {
+	if file := r.envFilePathCreatingDir(c, hookIndex); file != "" {
 		env = append(env, "CLAUDE_ENV_FILE="+file)
 	}
 	return append(env, e.extraEnviron...)
@@ -210,12 +210,12 @@ func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
 // the order of envFileEvents.
 var envFileEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// prepareEnvFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommandHook for index.
-func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
+// envFilePathCreatingDir returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommandHook for index.
+func (r *Runner) envFilePathCreatingDir(c *eventRun, hookIndex int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envFileEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
-	return filepath.Join(r.options.EnvDir, envFileNamePrefix(c.event)+strconv.Itoa(index)+".sh")
+	return filepath.Join(r.options.EnvDir, envFileNamePrefix(c.event)+strconv.Itoa(hookIndex)+".sh")
 }
 
 func envFileNamePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
@@ -279,7 +279,7 @@ func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hoo
 	limits := r.options.HTTPLimits.EnvVars
 	vars := slices.DeleteFunc(slices.Clone(e.config.AllowedEnvVars), func(name string) bool { return limits != nil && !slices.Contains(limits, name) })
 	for name, value := range e.config.Headers {
-		req.Header.Set(name, expandEnv(value, vars, r.options.Environ))
+		req.Header.Set(name, expandEnvForHeader(value, vars, r.options.Environ))
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req) // redirects are not followed
 	if err != nil {
@@ -330,9 +330,9 @@ var envVariableReferencePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
-// expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
+// expandEnvForHeader replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
 // values, because they are invalid in a header.
-func expandEnv(text string, allowed, environ []string) string {
+func expandEnvForHeader(text string, allowed, environ []string) string {
 	return envVariableReferencePattern().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")
 		if !slices.Contains(allowed, name) {

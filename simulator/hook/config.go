@@ -21,7 +21,7 @@ type hookEntry struct {
 	failureRefuses      bool      // a failure of the hook counts as a refusal (onFailure "block")
 	settingsFile        string    // file with the hook; empty for a callback
 	plugin              string    // plugin of the hook; empty means none
-	pluginID            string    // see [Source]
+	pluginID            string    // see [SettingsHooks]
 	extraEnviron        []string  // environment from the file, for a command
 	agentID             string    // agent that the hook belongs to; empty means the session
 	runsOnce            bool      // the hook runs once per session; settings files cannot request that

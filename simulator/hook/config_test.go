@@ -69,7 +69,7 @@ func TestSettingsWarnings(t *testing.T) {
 		{`{"Stop":[{"hooks":[{"type":"magic"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: unknown hook type "magic": expected command, http, mcp_tool, prompt or agent`},
 	}
 	for _, tt := range tests {
-		_, warnings := New(Options{Settings: []Source{{Name: "s.json", Raw: json.RawMessage(tt.raw)}}})
+		_, warnings := New(Options{Settings: []SettingsHooks{{Name: "s.json", Raw: json.RawMessage(tt.raw)}}})
 		got := ""
 		if len(warnings) > 0 {
 			got = warnings[0].Text
@@ -82,7 +82,7 @@ func TestSettingsWarnings(t *testing.T) {
 
 // A valid hook next to a faulty one is used; sources keep their order.
 func TestSettingsOrder(t *testing.T) {
-	r, warnings := New(Options{Settings: []Source{
+	r, warnings := New(Options{Settings: []SettingsHooks{
 		{Name: "user", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"nope"},{"type":"command","command":"a"}]}]}`)},
 		{Name: "local", Raw: json.RawMessage(`{"Stop":[{"matcher":null,"hooks":[{"type":"command","command":"b"}]}]}`)},
 	}})
@@ -128,7 +128,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add(`{"PreToolUse":[{"matcher":null,"hooks":[{"type":"http","url":"u","if":"Bash(a *)"}]}]}`, "Bash")
 	f.Add(`[`, "")
 	f.Fuzz(func(t *testing.T, raw, subject string) {
-		r, _ := New(Options{Settings: []Source{{Raw: json.RawMessage(raw)}}})
+		r, _ := New(Options{Settings: []SettingsHooks{{Raw: json.RawMessage(raw)}}})
 		for event, entries := range r.hooksByEvent {
 			for _, e := range entries {
 				if e.timeout <= 0 || validateHookConfig(e.config) != nil {

@@ -34,7 +34,7 @@ var ErrHostGone = errors.New("the SDK host has disconnected")
 type Options struct {
 	// Settings are the hooks of settings files, lowest precedence first. The hooks of one event run concurrently; their
 	// answers are merged in this order. The caller handles disableAllHooks.
-	Settings []Source
+	Settings []SettingsHooks
 
 	CWD                       string // directory in which commands run, unless Input.Base sets another
 	DisplayCWD                string // working directory that hook inputs report; empty means the directory in which commands run
@@ -57,7 +57,7 @@ type Options struct {
 	// MatchRule reports whether a call matches a hook's "if" rule. Nil means that the rule must equal the tool's name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
-	Reports bool // enables [Runner.TakeReports]
+	Reports bool // enables [Runner.TakeEventStats]
 
 	NewID          func() string    // nil means ""
 	Now            func() time.Time // nil means that durations are 0
@@ -65,9 +65,9 @@ type Options struct {
 	ProgressEvery  time.Duration    // the interval of frames with the output of a running command; 0 means 1 s, negative means never
 }
 
-// Source is the "hooks" object of one settings file.
-type Source struct {
-	Name      string // name of the file, for warnings and [Runner.ReplaceSource]
+// SettingsHooks is the "hooks" object of one settings file.
+type SettingsHooks struct {
+	Name      string // name of the file, for warnings and [Runner.ReplaceSettingsHooks]
 	Raw       json.RawMessage
 	Environ   []string // variables for the commands of this file, in addition to [Options.Environ]
 	FromSkill bool     // true for the hooks of a skill; only these may be limited to one run per session
@@ -99,7 +99,7 @@ type Runner struct {
 	commandsWithDescendants []*proc.Process // commands that have exited but left processes in the background
 
 	asyncFrameAdded chan struct{}               // has a value after an event was added to asyncFrames
-	asyncFrames     []*protocol.System          // events of asynchronous hooks that TakeAsyncFrames has not returned yet
+	asyncFrames     []*protocol.SystemEvent     // events of asynchronous hooks that TakeAsyncFrames has not returned yet
 	asyncAnswers    []*protocol.AttachmentAdded // answers of asynchronous hooks that TakeAsyncAnswers has not returned yet
 }
 
@@ -123,24 +123,24 @@ func New(o Options) (*Runner, []protocol.StderrWarning) {
 	r := &Runner{options: o, closing: make(chan struct{}), asyncFrameAdded: make(chan struct{}, 1), hooksByEvent: map[string][]*hookEntry{}}
 	var warnings []protocol.StderrWarning
 	for _, s := range o.Settings {
-		warnings = append(warnings, r.addHooksOfSource(s)...)
+		warnings = append(warnings, r.addSettingsHooksLocked(s)...)
 	}
 	return r, warnings
 }
 
 // Add adds the hooks of another settings file. Invalid entries are omitted, each with a warning.
-func (r *Runner) Add(s Source) []protocol.StderrWarning {
+func (r *Runner) Add(s SettingsHooks) []protocol.StderrWarning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.addHooksOfSource(s)
+	return r.addSettingsHooksLocked(s)
 }
 
-// ReplaceSource replaces the hooks of the settings file s.Name by those in s.
-func (r *Runner) ReplaceSource(s Source) []protocol.StderrWarning {
+// ReplaceSettingsHooks replaces the hooks of the settings file s.Name by those in s.
+func (r *Runner) ReplaceSettingsHooks(s SettingsHooks) []protocol.StderrWarning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removeHooksWhereLocked(func(e *hookEntry) bool { return e.callbackID == "" && e.settingsFile == s.Name })
-	return r.addHooksOfSource(s)
+	return r.addSettingsHooksLocked(s)
 }
 
 // ReplaceCallbacks replaces all callbacks of the host, by event.
@@ -160,15 +160,15 @@ func (r *Runner) removeHooksWhereLocked(which func(*hookEntry) bool) {
 	}
 }
 
-// Register adds callbacks of the host. They are not called for Setup hooks, or for the start and end of the session
+// AddCallbacks adds callbacks of the host. They are not called for Setup hooks, or for the start and end of the session
 // itself (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
-func (r *Runner) Register(event string, matchers []protocol.HookCallbackMatcher) {
+func (r *Runner) AddCallbacks(event string, matchers []protocol.HookCallbackMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addCallbacksLocked(event, matchers)
 }
 
-// addCallbacksLocked does the work of [Runner.Register]. r.mu must be locked.
+// addCallbacksLocked does the work of [Runner.AddCallbacks]. r.mu must be locked.
 func (r *Runner) addCallbacksLocked(event string, matchers []protocol.HookCallbackMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
@@ -285,7 +285,7 @@ func toolUseOfInput(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	return protocol.ToolUse{}, false
 }
 
-func (r *Runner) addHooksOfSource(s Source) []protocol.StderrWarning {
+func (r *Runner) addSettingsHooksLocked(s SettingsHooks) []protocol.StderrWarning {
 	if len(bytes.TrimSpace(s.Raw)) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func newID() func() string {
 func newRunner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
-		Settings: []Source{{Name: "settings.json", Raw: json.RawMessage(settings)}},
+		Settings: []SettingsHooks{{Name: "settings.json", Raw: json.RawMessage(settings)}},
 		CWD:      t.TempDir(), SessionID: "s-1", TranscriptPath: "/t/s-1.jsonl",
 		Environ: []string{"PATH=" + os.Getenv("PATH")}, NewID: newID(),
 	}
@@ -359,7 +359,7 @@ func TestInterrupt(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	r.Register("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
+	r.AddCallbacks("PreToolUse", []protocol.HookCallbackMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got := r.Run(ctx, EventInput{Event: bash})
@@ -380,7 +380,7 @@ func TestOnceIfAndDuplicates(t *testing.T) {
 		"skill":    {{"first\n", "always\n"}, {"always\n"}},
 	} {
 		r := newRunner(t, `{}`)
-		if w := r.Add(Source{Name: name, Raw: json.RawMessage(hooks), FromSkill: name == "skill"}); w != nil {
+		if w := r.Add(SettingsHooks{Name: name, Raw: json.RawMessage(hooks), FromSkill: name == "skill"}); w != nil {
 			t.Fatal(w)
 		}
 		var got [][]string
@@ -567,7 +567,7 @@ func TestPromptHooks(t *testing.T) {
 		{"", protocol.SessionStartHookInput{Source: "startup"}, Outcome{FailureEffects: FailureEffects{Failed: true}}, ""},
 	} {
 		event, _ := protocol.HookEvent(tt.event)
-		r, _ := New(Options{PromptAnswer: tt.answer, Settings: []Source{{Raw: json.RawMessage(`{"` + event + `":[{"hooks":[{"type":"prompt","prompt":"fine?"}]}]}`)}}})
+		r, _ := New(Options{PromptAnswer: tt.answer, Settings: []SettingsHooks{{Raw: json.RawMessage(`{"` + event + `":[{"hooks":[{"type":"prompt","prompt":"fine?"}]}]}`)}}})
 		o := r.Run(t.Context(), EventInput{Event: tt.event})
 		got := Outcome{Block: o.Block, StopTurn: o.StopTurn, Decision: o.Decision, StopReason: o.StopReason, Reason: o.Reason, FailureEffects: FailureEffects{Failed: o.Failed}}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -628,7 +628,7 @@ func TestCommandOutputIsBounded(t *testing.T) {
 // noticesOf returns the notices and the warnings between the frames.
 func noticesOf(o Outcome) (all []protocol.Event) {
 	for _, ev := range o.Frames {
-		if s, is := ev.(*protocol.System); is && s.Subtype == "informational" {
+		if s, is := ev.(*protocol.SystemEvent); is && s.Subtype == "informational" {
 			all = append(all, ev)
 		}
 	}

@@ -69,7 +69,7 @@ type Policy struct {
 // List lists the hooks of settings files. The sources must be ordered from the lowest to the highest
 // precedence. Events are in the order of the real CLI. The matchers of an event are in the order in which
 // they first occur in the files (observed with 2.1.329). Invalid files and unknown events are omitted.
-func List(sourcesLowestFirst []Source, reportedPolicy Policy) Listing {
+func List(sourcesLowestFirst []SettingsHooks, reportedPolicy Policy) Listing {
 	l := Listing{Events: []EventWithHookCount{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: reportedPolicy}
 	for _, event := range l.Catalog {
 		rows := listedHooks(event.Name, sourcesLowestFirst)
@@ -89,7 +89,7 @@ func List(sourcesLowestFirst []Source, reportedPolicy Policy) Listing {
 	return l
 }
 
-func listedHooks(event string, sources []Source) []ListedHook {
+func listedHooks(event string, sources []SettingsHooks) []ListedHook {
 	var rows []ListedHook
 	first := map[string]int{} // position of each matcher in the list, in order of first occurrence
 	for i, s := range sources {

@@ -12,7 +12,7 @@ import (
 // Observed with 2.1.329: the order of events, matchers and files, and how each
 // kind of hook is shown.
 func TestList(t *testing.T) {
-	sources := []Source{
+	sources := []SettingsHooks{
 		{Name: "userSettings", Raw: json.RawMessage(`{"Stop":[{"matcher":"x","hooks":[{"type":"command","command":"user"}]}]}`)},
 		{Name: "projectSettings", Raw: json.RawMessage(`{
 			"SessionEnd":[{"hooks":[{"type":"agent","prompt":"look"}]}],

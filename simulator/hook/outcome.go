@@ -259,10 +259,10 @@ func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificO
 	overwriteIfSet(&o.UpdatedOutput, plainjson.NilIfNull(s.UpdatedToolOutput))
 	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, plainjson.NilIfNull(s.UpdatedMCPToolOutput))
 	overwriteIfSet(&o.Specific.Content, plainjson.NilIfNull(s.Content))
-	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
-	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
-	setIfNotEmpty(&o.Specific.Action, s.Action)
-	setIfNotEmpty(&o.Specific.WorktreePath, s.WorktreePath)
+	overwriteIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
+	overwriteIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
+	overwriteIfNotEmpty(&o.Specific.Action, s.Action)
+	overwriteIfNotEmpty(&o.Specific.WorktreePath, s.WorktreePath)
 	if s.DisplayContent != nil {
 		o.Specific.DisplayContent = s.DisplayContent
 	}
@@ -276,7 +276,7 @@ func overwriteIfSet(field *json.RawMessage, value json.RawMessage) {
 	}
 }
 
-func setIfNotEmpty(field *string, value string) { *field = cmp.Or(value, *field) }
+func overwriteIfNotEmpty(field *string, value string) { *field = cmp.Or(value, *field) }
 
 // addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
 func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {

@@ -48,7 +48,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if string(object["async"]) == "true" {
 		return protocol.HookOutput{Async: true}, nil // the other keys of the output are ignored
 	}
-	if err := checkObject("", hookOutputSchema, object); err != nil {
+	if err := validateKeysAndTypes("", hookOutputSchema, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
@@ -87,8 +87,8 @@ func (e *shapeError) Error() string { return e.path + e.problem }
 
 func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
-// checkObject checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
-func checkObject(path, keysAndTypes string, object map[string]json.RawMessage) error {
+// validateKeysAndTypes checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
+func validateKeysAndTypes(path, keysAndTypes string, object map[string]json.RawMessage) error {
 	for field := range strings.FieldsSeq(keysAndTypes) {
 		name, kind, _ := strings.Cut(field, ":")
 		name, must := strings.CutSuffix(name, "!")
@@ -96,15 +96,15 @@ func checkObject(path, keysAndTypes string, object map[string]json.RawMessage) e
 		if !is && !must {
 			continue
 		}
-		if err := checkValue(path+name, kind, value); err != nil {
+		if err := validateValueType(path+name, kind, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkValue checks the type of one value; kind is the required type as written in a schema. A nil value is missing.
-func checkValue(path, kind string, value json.RawMessage) error {
+// validateValueType checks the type of one value; kind is the required type as written in a schema. A nil value is missing.
+func validateValueType(path, kind string, value json.RawMessage) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")
 		if text, is := plainjson.StringValue(value); is && slices.Contains(valid, text) {
@@ -133,7 +133,7 @@ func checkValue(path, kind string, value json.RawMessage) error {
 	switch got {
 	case "array":
 		for i, one := range plainjson.DecodeIgnoringErrors[[]json.RawMessage](value) {
-			if err := checkValue(path+"."+strconv.Itoa(i), item, one); err != nil {
+			if err := validateValueType(path+"."+strconv.Itoa(i), item, one); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func checkValue(path, kind string, value json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		return checkObject(path+".", schema, object)
+		return validateKeysAndTypes(path+".", schema, object)
 	}
 	return nil
 }
@@ -350,7 +350,7 @@ func (w *outputWatcher) output() string {
 	return w.collected.String()
 }
 
-func (w *outputWatcher) appendOutput(piece []byte) (wholeOutput string) {
+func (w *outputWatcher) appendOutputUpToLimit(piece []byte) (wholeOutput string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collected.Write(piece[:min(len(piece), maxOutputBytes-w.collected.Len())])
@@ -366,7 +366,7 @@ func startReadingHookOutput(r io.Reader) *outputWatcher {
 		first := true
 		for {
 			n, err := r.Read(buf)
-			all := w.appendOutput(buf[:n])
+			all := w.appendOutputUpToLimit(buf[:n])
 			if first {
 				line, _, whole := strings.Cut(all, "\n")
 				async := isAsyncRequest(line)

@@ -52,7 +52,7 @@ func (r *Runner) Run(ctx context.Context, in EventInput) Outcome {
 		running.Go(func() { // the goroutine returns when the hook has finished; the hook's timeout and ctx limit that time
 			defer requestSent() // a callback may fail before the host has received the request
 			started := r.options.Now()
-			result := r.runHook(protocol.WithRequestSent(ctx, requestSent), c, answer.entry, i)
+			result := r.runHook(protocol.WithRequestSentCallback(ctx, requestSent), c, answer.entry, i)
 			result.entry, result.id, result.duration = answer.entry, answer.id, r.options.Now().Sub(started)
 			answers[i] = result
 		})
@@ -66,10 +66,10 @@ func (r *Runner) Run(ctx context.Context, in EventInput) Outcome {
 	running.Wait()
 	for _, a := range answers {
 		if a.detached != nil {
-			r.watchAsyncHook(context.WithoutCancel(ctx), c, a)
+			r.watchAsyncHookInGoroutine(context.WithoutCancel(ctx), c, a)
 		}
 	}
-	r.addHookReportIfEnabled(c, answers)
+	r.addEventStatsIfEnabled(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{EventsAndAttachments: EventsAndAttachments{Frames: startedProgressAndResponseEvents(c, answers)}}
 	}
@@ -125,12 +125,12 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runHook(ctx context.Context, c *eventRun, e *hookEntry, index int) hookResult {
+func (r *Runner) runHook(ctx context.Context, c *eventRun, e *hookEntry, hookIndex int) hookResult {
 	switch {
 	case e.callbackID != "":
 		return r.runHostCallback(ctx, c, e)
 	case e.config.Type == "command":
-		return r.runCommandHook(ctx, c, e, index)
+		return r.runCommandHook(ctx, c, e, hookIndex)
 	case e.config.Type == "http":
 		return r.runHTTPHook(ctx, c, e)
 	case e.config.Type == "mcp_tool":
@@ -193,7 +193,7 @@ func (r *Runner) runHostCallback(ctx context.Context, c *eventRun, e *hookEntry)
 func (r *Runner) runMCPToolHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	text, err := r.options.MCPTool(limited, e.config.Server, e.config.Tool, expandInput(e.config.Input, c.stdin))
+	text, err := r.options.MCPTool(limited, e.config.Server, e.config.Tool, expandToolInputPlaceholders(e.config.Input, c.stdin))
 	if err != nil {
 		return timeoutOrErrorResult(ctx, limited, err)
 	}
@@ -202,8 +202,8 @@ func (r *Runner) runMCPToolHook(ctx context.Context, c *eventRun, e *hookEntry) 
 	return a
 }
 
-// expandInput replaces ${a.b} in the strings of an MCP tool's input by the value at the path a.b in the hook's input.
-func expandInput(input, hookInput json.RawMessage) json.RawMessage {
+// expandToolInputPlaceholders replaces ${a.b} in the strings of an MCP tool's input by the value at the path a.b in the hook's input.
+func expandToolInputPlaceholders(input, hookInput json.RawMessage) json.RawMessage {
 	var tree, values any
 	if json.Unmarshal(input, &tree) != nil || json.Unmarshal(hookInput, &values) != nil {
 		return json.RawMessage("{}")
@@ -232,8 +232,8 @@ func isSkippedForHostCallbacks(in protocol.HookInput) bool {
 	return false
 }
 
-// addHookReportIfEnabled adds a report about the hooks that ran, if Options.Reports is set.
-func (r *Runner) addHookReportIfEnabled(c *eventRun, answers []hookResult) {
+// addEventStatsIfEnabled adds a report about the hooks that ran, if Options.Reports is set.
+func (r *Runner) addEventStatsIfEnabled(c *eventRun, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}

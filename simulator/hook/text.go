@@ -34,8 +34,8 @@ func blockingHookMessage(c *eventRun, reason string) string {
 
 // StopHookErrorNotification returns the event about a Stop hook that blocked or failed. If a hook blocked, the feedback is shown before
 // this event.
-func StopHookErrorNotification() *protocol.System {
-	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
+func StopHookErrorNotification() *protocol.SystemEvent {
+	return &protocol.SystemEvent{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
 		{Key: "text", Value: "stop hook problem · ctrl+o to see"},
 		{Key: "priority", Value: "immediate"},
@@ -43,13 +43,13 @@ func StopHookErrorNotification() *protocol.System {
 }
 
 // informationalEventOutsideTranscript returns an event that is not written to the transcript: there, an attachment has its content.
-func informationalEventOutsideTranscript(level, content string, more ...protocol.Field) *protocol.System {
+func informationalEventOutsideTranscript(level, content string, more ...protocol.Field) *protocol.SystemEvent {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
-	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
+	return &protocol.SystemEvent{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
 // promptRefusedEvent returns the event for a prompt that a hook stopped. For UserPromptSubmit it contains outcome.
-func promptRefusedEvent(c *eventRun, text string, outcome protocol.PromptSubmitOutcome) *protocol.System {
+func promptRefusedEvent(c *eventRun, text string, outcome protocol.PromptSubmitOutcome) *protocol.SystemEvent {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
@@ -65,7 +65,7 @@ const callbackFailedText = "the SDK host replied with an error or an invalid ans
 // hostSilentText is shown if the host does not answer a callback that decides whether a turn may end.
 const hostSilentText = "The app driving this session didn't respond, so this turn ended without it."
 
-func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.System {
+func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.SystemEvent {
 	so := "Its answer was treated as empty."
 	if a.entry.canFailureBlockEvent(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
@@ -74,7 +74,7 @@ func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.System {
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-func missingVerdictWarning(c *eventRun, a *hookResult) *protocol.System {
+func missingVerdictWarning(c *eventRun, a *hookResult) *protocol.SystemEvent {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
 		text = "A hook didn't answer in time, so it didn't check this action."
@@ -94,7 +94,7 @@ func hookStartedEvents(c *eventRun, answers []hookResult) []protocol.Event {
 	var started []protocol.Event
 	for i := range answers {
 		if e := answers[i].entry; e.callbackID == "" && e.config.Type != "prompt" && e.config.Type != "agent" {
-			started = append(started, &protocol.System{Subtype: "hook_started", Fields: hookIDNameAndEventFields(c, &answers[i])})
+			started = append(started, &protocol.SystemEvent{Subtype: "hook_started", Fields: hookIDNameAndEventFields(c, &answers[i])})
 		}
 	}
 	return started
@@ -133,14 +133,14 @@ func hookIDNameAndEventFields(c *eventRun, a *hookResult) []protocol.Field {
 	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.hookName}, {Key: "hook_event", Value: c.event}}
 }
 
-func hookProgressEvent(c *eventRun, a *hookResult, output partialOutput) *protocol.System {
-	return &protocol.System{Subtype: "hook_progress", Fields: append(hookIDNameAndEventFields(c, a),
+func hookProgressEvent(c *eventRun, a *hookResult, output partialOutput) *protocol.SystemEvent {
+	return &protocol.SystemEvent{Subtype: "hook_progress", Fields: append(hookIDNameAndEventFields(c, a),
 		protocol.Field{Key: "stdout", Value: output.stdout},
 		protocol.Field{Key: "stderr", Value: output.stderr},
 		protocol.Field{Key: "output", Value: output.stdout + output.stderr})}
 }
 
-func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {
+func hookResponseEvent(c *eventRun, a *hookResult) *protocol.SystemEvent {
 	output := a.stdout + a.stderr
 	switch {
 	case a.missingVerdictReason == noVerdictBecauseInvalidOutput && a.stdout != "":
@@ -159,7 +159,7 @@ func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {
 	if outcome == outcomeSuccess && a.entry.config.Type == "command" && a.exitCode != nil && *a.exitCode != 0 {
 		outcome = outcomeError // although its JSON output applies
 	}
-	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: outcome})}
+	return &protocol.SystemEvent{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: outcome})}
 }
 
 // expectedOutput is the description of a hook's output that the real CLI adds to the message about an output that does not fit.

@@ -31,12 +31,12 @@ type HookOptions struct {
 type ToolsForHooks interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerNameAndSource
-	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
+	// ContentOfHookOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
 	// if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result unchanged.
-	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
-	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not
-	// have. If the tool refuses the input, CheckHookReplacedInput also returns the error result, otherwise nil.
-	CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
+	ContentOfHookOutput(tool string, output json.RawMessage) (protocol.Content, bool)
+	// CompleteAndCheckHookInput returns a call with the input that a hook has set. It removes keys that the tool does not
+	// have. If the tool refuses the input, CompleteAndCheckHookInput also returns the error result, otherwise nil.
+	CompleteAndCheckHookInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// TakeFileChangedSinceCall returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
 	// It remembers the new content, so that a change is reported only once.
 	TakeFileChangedSinceCall(call protocol.ToolUse) string
@@ -46,11 +46,11 @@ type defaultHookToolInfo struct{}
 
 func (defaultHookToolInfo) Server(string) *protocol.ServerNameAndSource { return nil }
 
-func (defaultHookToolInfo) RewriteOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
+func (defaultHookToolInfo) ContentOfHookOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
 	return protocol.Content{}, false
 }
 
-func (defaultHookToolInfo) CheckHookReplacedInput(_ context.Context, call protocol.ToolUse) (unchangedCall protocol.ToolUse, noRefusal *executor.Result) {
+func (defaultHookToolInfo) CompleteAndCheckHookInput(_ context.Context, call protocol.ToolUse) (unchangedCall protocol.ToolUse, noRefusal *executor.Result) {
 	return call, nil
 }
 
@@ -63,7 +63,7 @@ func (defaultLocation) Mode() protocol.PermissionMode { return protocol.ModeDefa
 
 // Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
-	return executor.Func(newHookMiddleware(o).runCallWithHooks)
+	return executor.NewMiddleware(newHookMiddleware(o).runCallWithHooks)
 }
 
 type hookMiddleware struct{ options HookOptions }
@@ -93,11 +93,11 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
 		text := "PreToolUse:" + use.Name + " hook asked to defer, which works only for the single call of a message; it is ignored."
-		shown = append(shown, &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}})
+		shown = append(shown, &protocol.SystemEvent{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}})
 	}
 	answer := resultIfHookPreventsCall(use, before)
 	if answer == nil && before.UpdatedInput != nil {
-		use, answer = h.withInputFromHook(ctx, use, before.UpdatedInput)
+		use, answer = h.withHookInputOrRejection(ctx, use, before.UpdatedInput)
 	}
 	if answer != nil {
 		answer.EventsBefore, answer.EventsAfter = append(shown, answer.EventsBefore...), append(ends, answer.EventsAfter...)
@@ -118,10 +118,10 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 	}
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
-		h.runPostToolUseHooks(ctx, use, &result)
+		h.runPostToolUseAndUpdateResult(ctx, use, &result)
 	}
 	if now := cmp.Or(result.ForbiddenDir, h.options.Location.Dir()); now != dir {
-		h.runCwdChangedHooks(ctx, use, &result, protocol.CwdChangedHookInput{OldCWD: dir, NewCWD: now})
+		h.runCwdChangedAndAddEvents(ctx, use, &result, protocol.CwdChangedHookInput{OldCWD: dir, NewCWD: now})
 	}
 	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
 		result.ExecutedInput = use.InputForHooksAndHosts()
@@ -132,8 +132,8 @@ func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.Tool
 	return result, nil
 }
 
-// runPostToolUseHooks runs PostToolUse, or PostToolUseFailure if the tool failed.
-func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+// runPostToolUseAndUpdateResult runs PostToolUse, or PostToolUseFailure if the tool failed.
+func (h *hookMiddleware) runPostToolUseAndUpdateResult(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
 		use = withInputKeepingWrittenPath(use, result.ExecutedInput)
 	}
@@ -156,7 +156,7 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	}
 	result.Screened = slices.Contains([]string{"Edit", "Write"}, use.Name) && slices.ContainsFunc([]string{"Bash", "Grep", "Read"}, func(tool string) bool { return h.options.Runner.Matches("PostToolUse", tool) })
 	out := h.runHooks(ctx, use, in)
-	h.applyOutputSetByHook(use, result, out)
+	h.replaceResultByHookOutput(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	result.EventsBefore = append(result.EventsBefore, h.showHookFramesNowIfPossible(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
@@ -171,9 +171,9 @@ func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.T
 	}
 }
 
-// applyOutputSetByHook replaces a tool's result with the output that a hook has set. The output for an MCP
+// replaceResultByHookOutput replaces a tool's result with the output that a hook has set. The output for an MCP
 // tool may be any value; for a built-in tool, it is ignored unless it has the structure of the tool's output.
-func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *executor.Result, hookOutcome hook.Outcome) {
+func (h *hookMiddleware) replaceResultByHookOutput(use protocol.ToolUse, result *executor.Result, hookOutcome hook.Outcome) {
 	output, ours := hookOutcome.UpdatedOutput, h.options.Tools.Server(use.Name) == nil
 	if !ours && hookOutcome.Specific.UpdatedMCPToolOutput != nil {
 		output = hookOutcome.Specific.UpdatedMCPToolOutput
@@ -183,7 +183,7 @@ func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *exec
 	}
 	content, ok := contentFromHookOutput(output), true
 	if ours {
-		content, ok = h.options.Tools.RewriteOutput(use.Name, output)
+		content, ok = h.options.Tools.ContentOfHookOutput(use.Name, output)
 	}
 	if !ok {
 		return
@@ -199,7 +199,7 @@ func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *exec
 	}
 }
 
-func (h *hookMiddleware) runCwdChangedHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHookInput) {
+func (h *hookMiddleware) runCwdChangedAndAddEvents(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHookInput) {
 	if event, _ := protocol.HookEvent(in); !h.options.Runner.Has(event) {
 		return
 	}
@@ -250,7 +250,7 @@ func (h *hookMiddleware) showHookEventsNowIfPossible(ctx context.Context, out ho
 func (h *hookMiddleware) showHookFramesNowIfPossible(ctx context.Context, frames []protocol.Event) (framesToShowWithResult []protocol.Event) {
 	var later []protocol.Event
 	for _, frame := range frames {
-		ev, _ := frame.(*protocol.System) // a warning is always shown
+		ev, _ := frame.(*protocol.SystemEvent) // a warning is always shown
 		if (h.options.Frames || ev != nil && ev.Subtype == "informational") && !simulator.ShowRunningCallEventAndWait(ctx, frame) {
 			later = append(later, frame)
 		}
@@ -286,14 +286,14 @@ func resultIfHookPreventsCall(use protocol.ToolUse, out hook.Outcome) *executor.
 		}
 		return &r
 	case out.Decision == "defer":
-		return &executor.Result{Trace: executor.Trace{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: new(use)}}}
+		return &executor.Result{MiddlewareReport: executor.MiddlewareReport{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: new(use)}}}
 	}
 	return nil
 }
 
-// withInputFromHook sets the input from a hook, or returns the error result if the tool does not accept the input.
-func (h *hookMiddleware) withInputFromHook(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
-	use, bad := h.options.Tools.CheckHookReplacedInput(ctx, withInputKeepingWrittenPath(use, input))
+// withHookInputOrRejection sets the input from a hook, or returns the error result if the tool does not accept the input.
+func (h *hookMiddleware) withHookInputOrRejection(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
+	use, bad := h.options.Tools.CompleteAndCheckHookInput(ctx, withInputKeepingWrittenPath(use, input))
 	if bad == nil {
 		return use, nil
 	}
@@ -327,10 +327,10 @@ func contentFromHookOutput(hookOutput json.RawMessage) protocol.Content {
 	return protocol.Content{Text: string(plainjson.Compact(hookOutput))}
 }
 
-// AskHooksAndPrompterAtOnce combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision
+// NewPrompterRacingHooks combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision
 // is used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter decides, the hooks
 // run to their end. If prompter is nil, only the hooks are asked; if they return no decision, the answer is zero with Undecided set.
-func AskHooksAndPrompterAtOnce(o HookOptions, prompter permission.Prompter) permission.Prompter {
+func NewPrompterRacingHooks(o HookOptions, prompter permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHookMiddleware(o), prompter: prompter}
 }
 
@@ -359,7 +359,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}()
 	if a.prompter == nil {
 		defer context.AfterFunc(ctx, stopHooks)()
-		return a.answerFromHookOutcome(ctx, <-byHook), nil
+		return a.answerAndShowHookEvents(ctx, <-byHook), nil
 	}
 	type verdict struct {
 		answer protocol.PermissionAnswer
@@ -370,7 +370,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	byHost := make(chan verdict, 1)
 	go func() { // returns when the prompter does; ctx stops it
 		defer notePrompterAsked()
-		answer, err := a.prompter.Ask(protocol.WithRequestSent(askCtx, func() { protocol.NoteRequestSent(ctx); notePrompterAsked() }), r)
+		answer, err := a.prompter.Ask(protocol.WithRequestSentCallback(askCtx, func() { protocol.NoteRequestSent(ctx); notePrompterAsked() }), r)
 		byHost <- verdict{answer, err}
 	}()
 	select {
@@ -378,7 +378,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if out.Permission != nil {
 			cancel()
 			<-byHost // the host gets the notification before the tool runs
-			answer := a.answerFromHookOutcome(ctx, out)
+			answer := a.answerAndShowHookEvents(ctx, out)
 			answer.Message, answer.HasPrompter = cmp.Or(answer.Message, "Permission denied by PermissionRequest hook"), true
 			return answer, nil
 		}
@@ -393,7 +393,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 }
 
-func (a *racingPrompter) answerFromHookOutcome(ctx context.Context, hookOutcome hook.Outcome) protocol.PermissionAnswer {
+func (a *racingPrompter) answerAndShowHookEvents(ctx context.Context, hookOutcome hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if hookOutcome.Permission != nil {
 		answer = *hookOutcome.Permission

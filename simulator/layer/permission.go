@@ -24,7 +24,7 @@ type PermissionOptions struct {
 	Policy        *permission.Policy
 	Ask           permission.Prompter // answers questions; nil means a question becomes a denial
 	Tools         CallPrechecker      // validates inputs that a prompter has changed; nil means no validation
-	Clock         simulator.Clock
+	Clock         simulator.ClockWithIDs
 	ReportChanges bool                  // sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed
 	Files         PermissionUpdateSaver // stores permission updates permanently; nil means they last until the end of the session
 }
@@ -36,13 +36,13 @@ type PermissionUpdateSaver interface {
 
 // CallPrechecker validates calls that are about to run.
 type CallPrechecker interface {
-	Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck
+	Precheck(ctx context.Context, call protocol.ToolUse) simulator.PrecheckResult
 }
 
 // Permission returns the middleware that allows a call, denies it, or asks.
 func Permission(o PermissionOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
-	o.Tools = cmp.Or[CallPrechecker](o.Tools, simulator.UncheckedTools(nil))
+	o.Tools = cmp.Or[CallPrechecker](o.Tools, simulator.NonInspectingExecutor(nil))
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)
@@ -51,7 +51,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		}
 		return r
 	}
-	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+	return executor.NewMiddleware(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		v := combineHookAndPolicyVerdicts(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
@@ -63,7 +63,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(v), nil
 		}
-		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.LetMessageStreamContinue(ctx) }), permissionRequest(p, use, v))
+		answer, err := ask.Ask(protocol.WithRequestSentCallback(ctx, func() { simulator.LetMessageStreamContinue(ctx) }), permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
 			r := executor.ResultOf(toolCallErrorResult(use, err.Error()))
@@ -123,8 +123,8 @@ func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter 
 	return simulator.CallStartOrRefusal{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}
 }
 
-// IsInputError reports whether a call was refused because its input does not match the tool's schema.
-func IsInputError(refusal executor.Result) bool {
+// IsInputSchemaError reports whether a call was refused because its input does not match the tool's schema.
+func IsInputSchemaError(refusal executor.Result) bool {
 	_, schema := inputIssueFromErrorResult(refusal)
 	return schema
 }
@@ -132,17 +132,17 @@ func IsInputError(refusal executor.Result) bool {
 // Denial returns the result of a call that a verdict denies.
 func Denial(v permission.Verdict) executor.Result {
 	r, event := v.Denial()
-	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
+	return executor.Result{ToolResult: r, MiddlewareReport: executor.MiddlewareReport{Denied: event, CountDenial: v.CountDenial}}
 }
 
 func toolCallErrorResult(use protocol.ToolUse, reason string) protocol.ToolResult {
-	return protocol.UsageError("Error calling tool (" + use.Name + "): " + reason)
+	return protocol.UsageErrorResult("Error calling tool (" + use.Name + "): " + reason)
 }
 
 // permissionRequest returns the permission request for a prompter. It shows the name of an MCP tool in readable form,
 // not its title (observed with 2.1.329).
 func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
-	r := p.Request(use, v)
+	r := p.BuildPermissionRequest(use, v)
 	if r.Server != nil {
 		r.DisplayName = executor.DisplayName(protocol.Tool{RawName: r.DisplayName})
 	}
@@ -184,7 +184,7 @@ func equalExceptFilePath(a, b json.RawMessage) bool {
 const missingClassifierDenialReasonCode = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {
-	return &protocol.System{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{
+	return &protocol.SystemEvent{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{
 		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
 		{Key: "timestamp", Value: now().UTC().Format("2006-01-02T15:04:05.000Z")},
@@ -312,7 +312,7 @@ func failedResult(text string) executor.Result { return executor.ResultOf(protoc
 
 func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.Result, eventsBefore []protocol.Event) executor.Result {
 	issue, _ := inputIssueFromErrorResult(inputError)
-	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
+	r := executor.ResultOf(protocol.UsageErrorResult("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
 		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
 	r.Output = "InputValidationError: permission handler updatedInput failed schema for " + use.Name
@@ -344,5 +344,5 @@ func applyAndSavePermissionUpdates(o PermissionOptions, updates []protocol.Permi
 	if o.Policy.Mode() == before {
 		return nil
 	}
-	return protocol.ModeChanged(o.Policy.Mode())
+	return protocol.ModeChangedEvent(o.Policy.Mode())
 }

@@ -50,12 +50,12 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 // fivesValidator rejects inputs that contain a five.
 type fivesValidator struct{}
 
-func (fivesValidator) Precheck(_ context.Context, use protocol.ToolUse) simulator.Precheck {
+func (fivesValidator) Precheck(_ context.Context, use protocol.ToolUse) simulator.PrecheckResult {
 	if !strings.Contains(string(use.Input), "5") {
-		return simulator.Precheck{}
+		return simulator.PrecheckResult{}
 	}
-	bad := executor.ResultOf(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
-	return simulator.Precheck{Refusal: &bad}
+	bad := executor.ResultOf(protocol.UsageErrorResult("InputValidationError: Bash failed due to the following issue:\nbad"))
+	return simulator.PrecheckResult{Refusal: &bad}
 }
 
 // The effect of each answer to a permission question (observed with 2.1.329).

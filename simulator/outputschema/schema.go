@@ -25,18 +25,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Schema is the compiled schema of an output. It is made by [Compile].
+// Schema is the compiled schema of an output. It is made by [CompileJSONSchemaFlag].
 type Schema struct {
 	compiled  *jsonschema.Schema
 	text      json.RawMessage
 	valueName string // the name of the value in errors; empty means "root"
 }
 
-// Compile reads the text of --json-schema. Its errors have the wording of the real CLI.
-func Compile(text string) (*Schema, error) {
+// CompileJSONSchemaFlag reads the text of --json-schema. Its errors have the wording of the real CLI.
+func CompileJSONSchemaFlag(text string) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("--json-schema is not valid JSON: %w", plainjson.SyntaxError([]byte(text)))
+		return nil, fmt.Errorf("--json-schema is not valid JSON: %w", plainjson.JavaScriptSyntaxErrorOf([]byte(text)))
 	}
 	if _, ok := schema.(map[string]any); !ok {
 		return nil, errors.New("--json-schema must be a JSON object")
@@ -68,7 +68,7 @@ func CompileMCPOutputSchema(raw json.RawMessage) (*Schema, error) {
 	if err := refuseUnknownTypes(schema); err != nil {
 		return nil, err
 	}
-	compiled, err := compile(schema)
+	compiled, err := compileAnyDraft(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	if err := refuseOtherDialectsThanDraft7(schema); err != nil {
 		return nil, err
 	}
-	compiled, err := compile(schema)
+	compiled, err := compileAnyDraft(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 
 const schemaURL = "mem:///schema.json"
 
-// compile compiles a schema. It reads the schema as draft 7 unless the schema names another draft.
-func compile(schema any) (*jsonschema.Schema, error) {
+// compileAnyDraft compiles a schema. It reads the schema as draft 7 unless the schema names another draft.
+func compileAnyDraft(schema any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a $ref cannot read files or the network
@@ -227,7 +227,7 @@ func formatValidationError(validationError error, w errorFormatter) error {
 		return validationError
 	}
 	w.printer = message.NewPrinter(language.English)
-	w.formatErrors(invalid)
+	w.appendLinesOfErrors(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }
 
@@ -239,14 +239,14 @@ type errorFormatter struct {
 	lines     []string
 }
 
-// formatErrors adds the lines for a validation error: first the lines for its causes, then the line for the error itself, if it
+// appendLinesOfErrors adds the lines for a validation error: first the lines for its causes, then the line for the error itself, if it
 // has a message.
-func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
+func (w *errorFormatter) appendLinesOfErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
-		return cmp.Or(compareElements(a, b), w.keywordPosition(a)-w.keywordPosition(b), slices.Compare(a.InstanceLocation, b.InstanceLocation))
+		return cmp.Or(compareByArrayIndex(a, b), w.keywordPosition(a)-w.keywordPosition(b), slices.Compare(a.InstanceLocation, b.InstanceLocation))
 	})
 	for _, cause := range e.Causes {
-		w.formatErrors(cause)
+		w.appendLinesOfErrors(cause)
 	}
 	for _, text := range w.describeRequirement(e) {
 		at := strings.Join(append([]string{w.valueName}, e.InstanceLocation...), "/")
@@ -280,8 +280,8 @@ func (w *errorFormatter) recordCheckOrder(part json.RawMessage, pointer string, 
 	}
 }
 
-// compareElements compares the places of errors in different elements of an array.
-func compareElements(a, b *jsonschema.ValidationError) int {
+// compareByArrayIndex compares the places of errors in different elements of an array.
+func compareByArrayIndex(a, b *jsonschema.ValidationError) int {
 	for i := range min(len(a.InstanceLocation), len(b.InstanceLocation)) {
 		n, errA := strconv.Atoi(a.InstanceLocation[i])
 		m, errB := strconv.Atoi(b.InstanceLocation[i])

@@ -53,7 +53,7 @@ func TestSchema(t *testing.T) {
 	} {
 		for value, want := range values {
 			got := ""
-			compiled, err := outputschema.Compile(schema)
+			compiled, err := outputschema.CompileJSONSchemaFlag(schema)
 			if err == nil && value != "" {
 				err = compiled.Validate([]byte(value))
 			}

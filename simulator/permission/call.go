@@ -195,7 +195,7 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDeniedEvent)
 	var r protocol.ToolResult
 	event := v.Event
 	if v.ToolError {
-		r, event = protocol.UsageError(v.Message), nil
+		r, event = protocol.UsageErrorResult(v.Message), nil
 		r.Output = "Error: " + v.Message
 	} else {
 		r = protocol.ErrorResult(v.Message)

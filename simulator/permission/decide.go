@@ -170,9 +170,9 @@ func (d callDecider) denialByRuleOrSymlinkWrite(c *analyzedCall) *Verdict {
 	}
 }
 
-// RefuseFile returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
+// FileDenialByRule returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
 // the tool checks the input. If it returns false, [Policy.Decide] must decide about the call.
-func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
+func (p *Policy) FileDenialByRule(use protocol.ToolUse) (Verdict, bool) {
 	if k := toolClassOf(CanonicalToolName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
 		return Verdict{}, false
 	}
@@ -206,7 +206,7 @@ func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
 			return c.allowVerdict("")
 		}
 	case claudecode.ToolClassFetch:
-		if claudecode.IsDocumentationPage(c.domain, c.urlPath) {
+		if claudecode.NeedsNoPermissionToFetch(c.domain, c.urlPath) {
 			return c.allowVerdict("other")
 		}
 	case claudecode.ToolClassSkill:
@@ -286,17 +286,17 @@ func (p *Policy) IsReadableWithoutAsking(path string) bool {
 	})
 }
 
-// IsHidden reports whether a deny rule for paths prevents reading a file.
-func (p *Policy) IsHidden(path string) (isReadDenied bool) {
+// IsReadDenied reports whether a deny rule for paths prevents reading a file.
+func (p *Policy) IsReadDenied(path string) (isReadDenied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rules.hasPathDenyRule() && p.rules.hasRuleForPath(BehaviorDeny, "Read", p.resolver.absolutePathFromCurrentDir(path))
 }
 
-// Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
+// RuleCoversCall reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
 // A rule with the name of one file tool does not apply to the others. An invalid rule applies to nothing. A rule for an
 // agent type applies to no call: see [Policy.DenyRuleForAgentType].
-func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
+func (p *Policy) RuleCoversCall(ruleText string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: ruleText, Behavior: BehaviorDeny})
 	if err != nil {
 		return false

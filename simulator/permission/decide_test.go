@@ -347,7 +347,7 @@ func TestIsHidden(t *testing.T) {
 		{"deny Edit(secret/**)", "secret/x", false},
 		{"ask Read(secret/**)", "secret/x", false},
 	} {
-		if got := newPolicy(t, permission.Options{}, tt.rule).IsHidden(tt.path); got != tt.want {
+		if got := newPolicy(t, permission.Options{}, tt.rule).IsReadDenied(tt.path); got != tt.want {
 			t.Errorf("%s hides %s: %v", tt.rule, tt.path, got)
 		}
 	}

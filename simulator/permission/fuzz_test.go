@@ -143,7 +143,7 @@ func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	if err := os.Symlink("f", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	p, err := permission.New(permission.Options{CWD: dir, Home: filepath.Join(top, "home"), AdditionalDirs: []permission.Directory{{Path: top}}})
+	p, err := permission.New(permission.Options{CWD: dir, Home: filepath.Join(top, "home"), AdditionalDirs: []permission.WorkingDirectory{{Path: top}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func (l shellWordResolver) expandOperand(text string, word shellcmd.Word) fileOp
 			out.isKnown = false
 			continue
 		}
-		out.paths = append(out.paths, l.fileSystem.Glob(l.globFromCurrentDir(glob))...)
+		out.paths = append(out.paths, l.fileSystem.Glob(l.absoluteGlobPattern(glob))...)
 	}
 	if len(out.paths) == 1 {
 		out.text = out.paths[0]

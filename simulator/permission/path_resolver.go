@@ -17,8 +17,8 @@ type FileSystem interface {
 	IsDir(path string) bool
 }
 
-// Directory is a working directory with its source.
-type Directory struct {
+// WorkingDirectory is a working directory with its source.
+type WorkingDirectory struct {
 	Path   string `json:"path"`
 	Source string `json:"source"` // "cliArg", "session", …; "localSettings" for a directory from any settings file
 }
@@ -47,9 +47,9 @@ func isBelowAny(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD is always a working
+// addWorkingDirectoryIfNew adds a working directory, unless it was added before. CWD is always a working
 // directory, but can be added again with another source.
-func (p *pathResolver) addDirectory(d Directory) {
+func (p *pathResolver) addWorkingDirectoryIfNew(d WorkingDirectory) {
 	if dir := p.absolutePathFromStartDir(d.Path); !slices.Contains(p.workingDirs[1:], dir) {
 		p.workingDirs = append(p.workingDirs, dir)
 		p.workingDirSources[dir] = d.Source
@@ -68,7 +68,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
 }
 
-func (p *pathResolver) globFromCurrentDir(pattern string) string {
+func (p *pathResolver) absoluteGlobPattern(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}

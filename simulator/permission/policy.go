@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // working directory of the session, absolute
-	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
+	AdditionalDirs []WorkingDirectory      // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
 	AutoApprove    func(tool string) bool // reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it allows none
@@ -68,7 +68,7 @@ func New(o Options) (*Policy, error) {
 	at.workingDirs = append(at.workingDirs, at.absolutePathFromStartDir(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		if at.absolutePathFromStartDir(d.Path) != at.workingDirs[0] {
-			at.addDirectory(d)
+			at.addWorkingDirectoryIfNew(d)
 		}
 	}
 	p := &Policy{opts: o, modeAndRules: modeAndRules{mode: mode, resolver: at, rules: &ruleset{resolver: at}, noClassifierInPlanMode: o.NoClassifierInPlanMode}}
@@ -102,20 +102,20 @@ func (p *Policy) Rules() []Rule {
 	return out
 }
 
-// Directories returns the working directories, absolute, CWD first.
-func (p *Policy) Directories() []string {
+// WorkingDirectories returns the working directories, absolute, CWD first.
+func (p *Policy) WorkingDirectories() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.resolver.workingDirs)
 }
 
 // AdditionalDirectories returns the working directories other than CWD.
-func (p *Policy) AdditionalDirectories() []Directory {
+func (p *Policy) AdditionalDirectories() []WorkingDirectory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	added := []Directory{}
+	added := []WorkingDirectory{}
 	for _, dir := range p.resolver.workingDirs[1:] {
-		added = append(added, Directory{dir, p.resolver.workingDirSources[dir]})
+		added = append(added, WorkingDirectory{dir, p.resolver.workingDirSources[dir]})
 	}
 	return added
 }

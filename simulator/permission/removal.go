@@ -20,14 +20,14 @@ func (c commandLine) removalApproval() *approvalRequest {
 	if c.toolClass != claudecode.ToolClassRunsCommandLine {
 		return nil
 	}
-	scripts := append([]commandLine{c}, c.shellScripts(maxDepthOfScriptsInScripts)...)
+	scripts := append([]commandLine{c}, c.nestedScriptsInBypassMode(maxDepthOfScriptsInScripts)...)
 	lines := slices.Concat(scripts, fragmentsOfUnparsableCommandLine(c))
 	for _, group := range c.script.Groups {
 		lines = append(lines, commandLineWithScript(c, group))
 	}
 	for _, one := range scripts {
 		for _, fixed := range one.withClosedQuote() {
-			lines = append(append(lines, fixed), fixed.shellScripts(maxDepthOfScriptsInScripts)...)
+			lines = append(append(lines, fixed), fixed.nestedScriptsInBypassMode(maxDepthOfScriptsInScripts)...)
 		}
 	}
 	for _, one := range lines {
@@ -229,10 +229,10 @@ func commandsOfNestedScript(assignments string, cmd shellcmd.Command) []shellcmd
 	return inner.Commands
 }
 
-// shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c
+// nestedScriptsInBypassMode returns the command lines in the scripts that are arguments of a shell, as in sh -c
 // "rm x". It also searches these scripts for scripts, at most depth levels deep. Like the real CLI
 // (observed with 2.1.330), it searches scripts as if the mode were bypassPermissions.
-func (c commandLine) shellScripts(depth int) []commandLine {
+func (c commandLine) nestedScriptsInBypassMode(depth int) []commandLine {
 	if depth == 0 {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 		inner, searched := commandLineWithScript(c, c.script.LeadingAssignmentLines()+script), *c.modeAndRules
 		searched.mode = protocol.ModeBypass
 		inner.modeAndRules, inner.isNested = &searched, true
-		out = append(append(out, inner), inner.shellScripts(depth-1)...)
+		out = append(append(out, inner), inner.nestedScriptsInBypassMode(depth-1)...)
 	}
 	return out
 }

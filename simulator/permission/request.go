@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request returns the request to a [Prompter] for a call with the verdict v, which must be Ask.
-func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
+// BuildPermissionRequest returns the request to a [Prompter] for a call with the verdict v, which must be Ask.
+func (p *Policy) BuildPermissionRequest(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
 	use.Input = use.InputForHooksAndHosts()
 	r := protocol.PermissionRequest{
 		Use: use, DisplayName: use.Name, Suggestions: v.Suggestions, BlockedPath: v.BlockedPath, Safety: v.Safety,
@@ -103,9 +103,9 @@ func (p *Policy) displayPath(path string) string {
 // Apply applies updates of a host in order, and reports whether the mode has changed. Invalid
 // rules, modes that may not be set, and updates of an unknown type are skipped.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
-	dirs := p.Directories()
+	dirs := p.WorkingDirectories()
 	modeChanged = p.applyUpdatesWithoutNotifying(updates)
-	if now := p.Directories(); p.opts.OnDirectories != nil && !slices.Equal(dirs, now) {
+	if now := p.WorkingDirectories(); p.opts.OnDirectories != nil && !slices.Equal(dirs, now) {
 		p.opts.OnDirectories(now)
 	}
 	return modeChanged
@@ -137,7 +137,7 @@ func (p *Policy) applyUpdatesWithoutNotifying(updates []protocol.PermissionUpdat
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				p.resolver.addDirectory(Directory{d, cmp.Or(u.Destination, "session")})
+				p.resolver.addWorkingDirectoryIfNew(WorkingDirectory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
 			added := slices.DeleteFunc(p.resolver.workingDirs[1:], func(dir string) bool {
@@ -183,9 +183,9 @@ func rulesOfUpdate(u protocol.PermissionUpdate) []rule {
 	return out
 }
 
-// ReadAnswer parses the answer of a host or a permission tool. For an invalid answer, AskFailure is set. An "allow"
+// ParseAnswerOrAskFailure parses the answer of a host or a permission tool. For an invalid answer, AskFailure is set. An "allow"
 // without an input keeps the input of the call.
-func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
+func ParseAnswerOrAskFailure(raw json.RawMessage) protocol.PermissionAnswer {
 	var in struct {
 		Behavior    string          `json:"behavior"`
 		Input       json.RawMessage `json:"updatedInput"`

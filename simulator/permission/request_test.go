@@ -147,14 +147,14 @@ func TestApply(t *testing.T) {
 	}
 	var changes []string
 	changed := func(dirs []string) { changes = append(changes, strings.Join(dirs, " ")) }
-	p = newPolicy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}, OnDirectories: changed})
+	p = newPolicy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.WorkingDirectory{{Path: "../beside"}}, OnDirectories: changed})
 	p.Apply([]protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}})
 	p.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{"/w"}}})
-	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.Directories()); diff != "" {
+	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.WorkingDirectories()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
 	}
 	p.Apply([]protocol.PermissionUpdate{{Type: "removeDirectories", Directories: []string{"/work/beside", cwd}}})
-	if diff := cmp.Diff([]string{cwd, "/w"}, p.Directories()); diff != "" {
+	if diff := cmp.Diff([]string{cwd, "/w"}, p.WorkingDirectories()); diff != "" {
 		t.Errorf("directories after removal (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{cwd + " /work/beside /w", cwd + " /w"}, changes); diff != "" {
@@ -177,7 +177,7 @@ func TestRequest(t *testing.T) {
 		return tool, found
 	}})
 	call := newCall("Write", "/w/a")
-	r := p.Request(call, p.Decide(call))
+	r := p.BuildPermissionRequest(call, p.Decide(call))
 	if r.DisplayName != "Write" || r.Description != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
 		t.Errorf("Write: %+v", r)
 	}
@@ -194,16 +194,16 @@ func TestRequest(t *testing.T) {
 	} {
 		name, raw, _ := strings.Cut(input, " ")
 		call = protocol.ToolUse{Name: name, Input: json.RawMessage(raw)}
-		if r = p.Request(call, p.Decide(call)); r.Description != want {
+		if r = p.BuildPermissionRequest(call, p.Decide(call)); r.Description != want {
 			t.Errorf("%s is described as %q, want %q", input, r.Description, want)
 		}
 	}
 	call = protocol.ToolUse{Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), ObservedInput: json.RawMessage(`{"file_path":"/w/a"}`)}
-	if r = p.Request(call, p.Decide(call)); string(r.Use.Input) != string(call.ObservedInput) {
+	if r = p.BuildPermissionRequest(call, p.Decide(call)); string(r.Use.Input) != string(call.ObservedInput) {
 		t.Errorf("a host sees %s, want %s", r.Use.Input, call.ObservedInput)
 	}
 	call = newCall("mcp__s__t", "{}")
-	r = p.Request(call, p.Decide(call))
+	r = p.BuildPermissionRequest(call, p.Decide(call))
 	if diff := cmp.Diff(&protocol.ServerNameAndSource{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" || r.Description != "" {
 		t.Errorf("MCP: display name %q, description %q, server (-want +got):\n%s", r.DisplayName, r.Description, diff)
 	}
@@ -226,7 +226,7 @@ func TestServerAskOnly(t *testing.T) {
 			return protocol.Tool{Name: name, Server: "s", RawName: "t"}, true
 		}}, tt.rules...)
 		call := newCall("mcp__s__t", "{}")
-		r := p.Request(call, p.Decide(call))
+		r := p.BuildPermissionRequest(call, p.Decide(call))
 		if diff := cmp.Diff(tt.want, r.ServerAskOnly); diff != "" || len(r.Suggestions) != tt.suggestions {
 			t.Errorf("%s: %d suggestions, (-want +got):\n%s", tt.name, len(r.Suggestions), diff)
 		}
@@ -256,7 +256,7 @@ func TestConcurrentUse(t *testing.T) {
 func TestReplace(t *testing.T) {
 	p := newPolicy(t, permission.Options{
 		Rules:          []permission.Rule{{Behavior: "deny", Source: "flagSettings", Text: "Bash"}, {Behavior: "allow", Source: "cliArg", Text: "Task(Explore)"}},
-		AdditionalDirs: []permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/b", Source: "localSettings"}},
+		AdditionalDirs: []permission.WorkingDirectory{{Path: "/a", Source: "cliArg"}, {Path: "/b", Source: "localSettings"}},
 	})
 	p.ReplaceRules("flagSettings", []permission.Rule{{Behavior: "ask", Source: "flagSettings", Text: "Write(*)"}, {Behavior: "ask", Source: "flagSettings", Text: "Bash("}})
 	p.ReplaceDirectories("localSettings", []string{"/c"})
@@ -267,7 +267,7 @@ func TestReplace(t *testing.T) {
 	if diff := cmp.Diff([]string{"allow cliArg Agent(Explore)", "ask flagSettings Write"}, rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.AdditionalDirectories()); diff != "" {
+	if diff := cmp.Diff([]permission.WorkingDirectory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.AdditionalDirectories()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
 	}
 }
@@ -302,7 +302,7 @@ func TestReadable(t *testing.T) {
 		{Behavior: "allow", Text: "Edit(//e/**)"},
 		{Behavior: "allow", Text: "Read(//r/**)"},
 	}
-	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.Directory{{Path: "/d"}}})
+	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.WorkingDirectory{{Path: "/d"}}})
 	for path, want := range map[string]bool{"a": true, cwd + "/a": true, "/d/a": true, "/e/a": true, "/r/a": true, "/w/a": false} {
 		if got := p.IsReadableWithoutAsking(path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)

@@ -53,7 +53,7 @@ func parseRule(r Rule) (rule, error) {
 		return fail(fmt.Sprintf("unknown behavior %q", r.Behavior))
 	}
 	out := rule{Rule: r}
-	text := claudecode.ParseRuleText(r.Text)
+	text := claudecode.ParsePermissionRule(r.Text)
 	name := text.Tool
 	if text.HasContent {
 		body := text.Content

@@ -161,7 +161,7 @@ func TestCovers(t *testing.T) {
 		{"Bash(", newCall("Bash", "make"), false},
 	}
 	for _, tt := range tests {
-		if got := p.Covers(tt.rule, tt.use); got != tt.want {
+		if got := p.RuleCoversCall(tt.rule, tt.use); got != tt.want {
 			t.Errorf("%s for %s %s: %v", tt.rule, tt.use.Name, tt.use.Input, got)
 		}
 	}

@@ -100,7 +100,7 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 // the real CLI (observed with 2.1.330), it checks only plain names in command lines that can be analysed completely. It
 // skips operands of commands with options or a redirection, and relative names after a change of directory.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
-	if !c.script.IsAnalysedByRealCLI() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
+	if !c.script.HasOnlyHarmlessObstacle() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
 		return nil
 	}
 	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {

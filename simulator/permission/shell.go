@@ -86,8 +86,8 @@ func (c commandLine) decideSimpleCommands() (parts []commandVerdict) {
 // decideSimpleCommand decides whether the simple command at index i may run. Ask rules, the form of the command and its
 // paths may require an approval that no allow rule can replace. Otherwise the command is allowed if an allow rule
 // applies to it, if it only reads, or if the mode allows it to change files.
-func (c commandLine) decideSimpleCommand(i int) commandVerdict {
-	cmd := c.script.Commands[i]
+func (c commandLine) decideSimpleCommand(commandIndex int) commandVerdict {
+	cmd := c.script.Commands[commandIndex]
 	out := commandVerdict{cmd: cmd}
 	if source, asked := c.askRuleSource(cmd); asked {
 		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", reasonCode: ruleReasonCode(source)}
@@ -116,10 +116,10 @@ func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.isAllowed, out.isAllowedByExactRule = true, exact
-	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
+	case c.script.HasOpenQuote && commandIndex == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
 	case cmd.IsReadOnly():
 		isUnknownFileShown := inner.Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
-		out.isAllowed = !isUnknownFileShown || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
+		out.isAllowed = !isUnknownFileShown || c.script.IsInputFileListFromPipeline(commandIndex) || !c.modeAndRules.rules.hasPathDenyRule()
 	case c.modeAndRules.modeIsAcceptEditsOrAuto() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyCommandWithWriteRedirect(cmd)):
 		out.isAllowed, out.isAllowedByMode = true, true
 	case isReadOnlyCommandWithWriteRedirect(cmd) && c.redirectReadOrWriteApproval() == nil:

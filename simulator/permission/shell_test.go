@@ -158,7 +158,7 @@ func TestReadDenied(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
 		}
-		early, refused := p.RefuseFile(tt.use)
+		early, refused := p.FileDenialByRule(tt.use)
 		if refused != strings.HasPrefix(tt.want, "<tool_use_error>") {
 			t.Errorf("%s %s: refused before its tool looks: %v", tt.use.Name, tt.use.Input, early)
 		}

@@ -90,9 +90,9 @@ func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	if c.toolClass != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.analyzedCall) {
 		return nil
 	}
-	scripts := c.shellScripts(maxDepthOfScriptsInScripts)
+	scripts := c.nestedScriptsInBypassMode(maxDepthOfScriptsInScripts)
 	for _, cmd := range c.script.Commands {
-		scripts = append(scripts, commandLineWithScript(c, cmd.WrapperOptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
+		scripts = append(scripts, commandLineWithScript(c, cmd.WrapperOptionScript()).nestedScriptsInBypassMode(maxDepthOfScriptsInScripts)...)
 	}
 	for _, inner := range scripts {
 		if mayRemoveFilesPattern().MatchString(quotePattern().ReplaceAllString(inner.command, "")) && c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, inner.analyzedCall) {

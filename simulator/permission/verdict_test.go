@@ -204,7 +204,7 @@ func TestRefuses(t *testing.T) {
 	p := newPolicy(t, permission.Options{}, "deny Read(//w/**)", "deny Edit(//w/**)", "deny Bash(rm:*)")
 	for call, want := range map[string]bool{"Read /w/a": true, "Write /w/a": true, "Read /v/a": false, "Bash rm x": false} {
 		tool, input, _ := strings.Cut(call, " ")
-		if _, got := p.RefuseFile(newCall(tool, input)); got != want {
+		if _, got := p.FileDenialByRule(newCall(tool, input)); got != want {
 			t.Errorf("%s: %v, want %v", call, got, want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestRequestOfHook(t *testing.T) {
 	call := newCall("Write", "/w/a")
 	call.Hook = &protocol.HookVerdict{}
 	for reason, want := range map[string]*protocol.HookVerdict{"hook": call.Hook, "mode": nil} {
-		if r := p.Request(call, permission.Verdict{ReasonType: reason}); r.Hook != want {
+		if r := p.BuildPermissionRequest(call, permission.Verdict{ReasonType: reason}); r.Hook != want {
 			t.Errorf("%s: %v", reason, r.Hook)
 		}
 	}
@@ -267,7 +267,7 @@ func TestReadAnswer(t *testing.T) {
 		{`{"behavior":"ask","message":"no"}`, protocol.PermissionAnswer{AskFailure: invalid}},
 		{`[]`, protocol.PermissionAnswer{AskFailure: invalid}},
 	} {
-		got := permission.ReadAnswer(json.RawMessage(tt.in))
+		got := permission.ParseAnswerOrAskFailure(json.RawMessage(tt.in))
 		if strings.HasPrefix(got.AskFailure, invalid) {
 			got.AskFailure = invalid
 		}

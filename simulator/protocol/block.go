@@ -307,7 +307,7 @@ func FormatNumber(f float64) string {
 // unchanged, U+2028 and U+2029 are escaped.
 func Marshal(v any) ([]byte, error) { return plainjson.Marshal(v) }
 
-// Field is one key of a [System] or [Frame] event.
+// Field is one key of a [SystemEvent] or [Frame] event.
 type Field struct {
 	Key   string
 	Value any

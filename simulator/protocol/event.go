@@ -9,8 +9,8 @@ import (
 // exactly one stream-json line; see [HasWireForm].
 type Event interface{ event() }
 
-// Init is the event system/init, which describes the session at the start of a turn.
-type Init struct {
+// InitEvent is the event system/init, which describes the session at the start of a turn.
+type InitEvent struct {
 	Type                    string           `json:"type"`    // "system"
 	Subtype                 string           `json:"subtype"` // "init"
 	CWD                     string           `json:"cwd"`
@@ -85,8 +85,8 @@ type MemoryPaths struct {
 	Auto string `json:"auto"`
 }
 
-// Assistant is the event for one content block of the model's message.
-type Assistant struct {
+// AssistantEvent is the event for one content block of the model's message.
+type AssistantEvent struct {
 	Type               string                `json:"type"` // "assistant"
 	Message            AssistantMessage      `json:"message"`
 	ParentToolUseID    *string               `json:"parent_tool_use_id"`
@@ -160,8 +160,8 @@ type ToolUseDisplayNames struct {
 	ToolName          string `json:"tool_name,omitempty"`
 }
 
-// User is a user event: a tool result, a replayed prompt or injected text.
-type User struct {
+// UserEvent is a user event: a tool result, a replayed prompt or injected text.
+type UserEvent struct {
 	Type             string           `json:"type"` // "user"
 	Message          UserContent      `json:"message"`
 	ParentToolUseID  *string          `json:"parent_tool_use_id"`
@@ -212,8 +212,8 @@ type ToolResultMeta struct {
 	InputChanger       string              `json:"-"` // "settings-hook" or "permission-answer"; empty means that the input is unchanged
 }
 
-// Result ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.
-type Result struct {
+// ResultEvent ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.
+type ResultEvent struct {
 	DurationAPIMS          int                           `json:"duration_api_ms"`
 	StopReason             *string                       `json:"stop_reason"`
 	SessionID              string                        `json:"session_id"`
@@ -355,8 +355,8 @@ type PermissionDeniedEvent struct {
 	SessionID          string `json:"session_id"`
 }
 
-// APIRetry is system/api_retry: a request to the API failed and is retried.
-type APIRetry struct {
+// APIRetryEvent is system/api_retry: a request to the API failed and is retried.
+type APIRetryEvent struct {
 	Type         string `json:"type"`    // "system"
 	Subtype      string `json:"subtype"` // "api_retry"
 	Attempt      int    `json:"attempt"`
@@ -368,8 +368,8 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event. It is encoded as type, subtype, Fields in order, and the two ids in the CLI's order.
-type System struct {
+// SystemEvent is any other system event. It is encoded as type, subtype, Fields in order, and the two ids in the CLI's order.
+type SystemEvent struct {
 	Subtype         string
 	Fields          []Field
 	SessionID, UUID string
@@ -404,7 +404,7 @@ type PreservedMessages struct {
 }
 
 // MarshalJSON writes the event as one object.
-func (s *System) MarshalJSON() ([]byte, error) {
+func (s *SystemEvent) MarshalJSON() ([]byte, error) {
 	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
 	tail := []Field{{"session_id", s.SessionID}, {"uuid", s.UUID}}
 	if s.hasUUIDBeforeSessionID() {
@@ -414,7 +414,7 @@ func (s *System) MarshalJSON() ([]byte, error) {
 }
 
 // hasUUIDBeforeSessionID reports whether the real CLI writes uuid before session_id for this event.
-func (s *System) hasUUIDBeforeSessionID() bool {
+func (s *SystemEvent) hasUUIDBeforeSessionID() bool {
 	switch s.Subtype {
 	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational", "session_state_changed", "session_title_changed",
 		"task_started", "task_progress", "task_updated", "task_notification":
@@ -436,9 +436,9 @@ type Frame struct {
 // PromptSourceWakeup is the source of a prompt that the model has scheduled with ScheduleWakeup.
 const PromptSourceWakeup = "loop_wakeup"
 
-// CommandLifecycle returns the frame that reports the state of a prompt or a deferred call: queued, started, completed
+// CommandLifecycleEvent returns the frame that reports the state of a prompt or a deferred call: queued, started, completed
 // or cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
-func CommandLifecycle(promptUUID, state string) *Frame {
+func CommandLifecycleEvent(promptUUID, state string) *Frame {
 	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", promptUUID}, {"state", state}}}
 }
 
@@ -457,23 +457,23 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 	return MarshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
 }
 
-func (*Init) event()                  {}
-func (*Assistant) event()             {}
-func (*User) event()                  {}
-func (*Result) event()                {}
+func (*InitEvent) event()             {}
+func (*AssistantEvent) event()        {}
+func (*UserEvent) event()             {}
+func (*ResultEvent) event()           {}
 func (*StreamEvent) event()           {}
 func (*PermissionDeniedEvent) event() {}
-func (*APIRetry) event()              {}
-func (*System) event()                {}
+func (*APIRetryEvent) event()         {}
+func (*SystemEvent) event()           {}
 func (*Frame) event()                 {}
 
-// ModeChanged returns the event that announces a new permission mode.
-func ModeChanged(mode PermissionMode) *System {
-	return &System{Subtype: "status", Fields: []Field{{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode}}}
+// ModeChangedEvent returns the event that announces a new permission mode.
+func ModeChangedEvent(mode PermissionMode) *SystemEvent {
+	return &SystemEvent{Subtype: "status", Fields: []Field{{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode}}}
 }
 
 // FieldValue returns the value of a key; nil means that the event does not have the key.
-func (s *System) FieldValue(key string) (valueOrNil any) {
+func (s *SystemEvent) FieldValue(key string) (valueOrNil any) {
 	for _, f := range s.Fields {
 		if f.Key == key {
 			return f.Value
@@ -483,7 +483,7 @@ func (s *System) FieldValue(key string) (valueOrNil any) {
 }
 
 // Text returns the value of a key, or "" if the value is missing or not a string.
-func (s *System) Text(key string) string {
+func (s *SystemEvent) Text(key string) string {
 	value, _ := s.FieldValue(key).(string)
 	return value
 }

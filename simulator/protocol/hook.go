@@ -95,8 +95,8 @@ type PermissionRequestDecision struct {
 type HookAttachment struct {
 	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
 	Fields   []Field
-	Rendered string  // text for the model; empty means none
-	Notice   *System // event that shows the text to the user and has the same uuid as the line; nil means none
+	Rendered string       // text for the model; empty means none
+	Notice   *SystemEvent // event that shows the text to the user and has the same uuid as the line; nil means none
 }
 
 // MarshalJSON writes the attachment as one object.
@@ -114,12 +114,12 @@ type PromptSubmitOutcome struct {
 
 type requestSentCallbackContextKey struct{}
 
-// WithRequestSent returns a context for a request to the SDK host. sent is called when the request has been written.
-func WithRequestSent(ctx context.Context, sent func()) context.Context {
+// WithRequestSentCallback returns a context for a request to the SDK host. sent is called when the request has been written.
+func WithRequestSentCallback(ctx context.Context, sent func()) context.Context {
 	return context.WithValue(ctx, requestSentCallbackContextKey{}, sent)
 }
 
-// NoteRequestSent calls the function that [WithRequestSent] stored in ctx, if there is one.
+// NoteRequestSent calls the function that [WithRequestSentCallback] stored in ctx, if there is one.
 func NoteRequestSent(ctx context.Context) {
 	if sent, ok := ctx.Value(requestSentCallbackContextKey{}).(func()); ok {
 		sent()

@@ -92,8 +92,8 @@ func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError is the error of a wrong call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
-func UsageError(text string) (resultInToolUseErrorTags ToolResult) {
+// UsageErrorResult is the error of a wrong call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
+func UsageErrorResult(text string) (resultInToolUseErrorTags ToolResult) {
 	return ToolResult{Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"}, IsError: true, Output: text}
 }
 

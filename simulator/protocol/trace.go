@@ -9,7 +9,7 @@ import (
 // the journal and debuggers read all events from one ordered stream.
 func HasWireForm(ev Event) bool {
 	switch ev.(type) {
-	case *Init, *Assistant, *User, *Result, *StreamEvent, *PermissionDeniedEvent, *APIRetry, *System, *Frame:
+	case *InitEvent, *AssistantEvent, *UserEvent, *ResultEvent, *StreamEvent, *PermissionDeniedEvent, *APIRetryEvent, *SystemEvent, *Frame:
 		return true
 	}
 	return false
@@ -50,7 +50,7 @@ type PromptAccepted struct {
 // HostCommandRan is a command that a host has run between two prompts. It belongs to the next prompt.
 type HostCommandRan struct {
 	Command *PromptAccepted
-	Output  *User
+	Output  *UserEvent
 }
 
 // ExpandedCommand describes a command or skill whose text was added to the conversation.
@@ -74,9 +74,9 @@ type PromptAbsorbed struct {
 // ConversationCompacted means that a summary replaces the conversation. It follows the compact_boundary event and
 // precedes the events that show the summary.
 type ConversationCompacted struct {
-	Summary        *User
+	Summary        *UserEvent
 	Command        *PromptAccepted    // the command that requested the compaction; nil if automatic
-	Output         *User              // output of the command
+	Output         *UserEvent         // output of the command
 	Prompt         string             // uuid of the prompt whose turn continues; empty if none
 	HasHookReports bool               // Output includes reports of hooks
 	Restored       []*AttachmentAdded // what the model is told again
@@ -142,8 +142,8 @@ type StderrWarning struct{ Text string }
 // ContextAdded contains texts that a request adds to its prompt or results. No earlier request contained them.
 type ContextAdded struct{ Texts []string }
 
-// StopHooks summarizes the hooks at the end of a turn, for transcripts.
-type StopHooks struct {
+// StopHooksRan summarizes the hooks at the end of a turn, for transcripts.
+type StopHooksRan struct {
 	Summary   StopHookSummary
 	ToolUseID string // id used in the attachments of these hooks
 }
@@ -180,7 +180,7 @@ func (*PromptAbsorbed) event()              {}
 func (*HostCommandRan) event()              {}
 func (*RuleMatchOutcome) event()            {}
 func (*ContextAdded) event()                {}
-func (*StopHooks) event()                   {}
+func (*StopHooksRan) event()                {}
 func (*ToolExecuted) event()                {}
 func (*AttachmentAdded) event()             {}
 func (*UnmetExpectation) event()            {}

@@ -2,9 +2,9 @@ package protocol
 
 import "encoding/json"
 
-// Envelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
+// LineEnvelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
 // 8.3). Each kind of line embeds LineHead, LineID and LineTrailer in the order of the real CLI's keys.
-type Envelope struct {
+type LineEnvelope struct {
 	LineHead
 	LineID
 	LineTrailer
@@ -89,20 +89,20 @@ type UserLine struct {
 	SummarizedPrompts []string `json:"summarizedTurnPromptUuids,omitempty"`
 
 	// The following keys belong to tool results.
-	ToolUseResult           any                 `json:"toolUseResult,omitempty"`
-	MCPMeta                 *MCPResult          `json:"mcpMeta,omitempty"`
-	MCPNotReadOnly          string              `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
-	Sandboxed               *bool               `json:"sandboxed,omitempty"`          // for Bash commands that ran
-	ToolDenialKind          string              `json:"toolDenialKind,omitempty"`
-	ToolDenialUnanswered    string              `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
-	UserFeedback            string              `json:"userFeedback,omitempty"`         // text with which the user refused the call in a terminal
-	ToolEndsTurn            bool                `json:"toolEndsTurn,omitempty"`         // set for StructuredOutput
-	SourceToolAssistantUUID string              `json:"sourceToolAssistantUUID,omitempty"`
-	SourceToolUseID         string              `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
-	PermissionDecision      *LineDecision       `json:"permissionDecision,omitempty"`
-	ToolResultRemedy        map[string]string   `json:"toolResultRemedy,omitempty"`
-	ToolResultScreened      *bool               `json:"toolResultScreened,omitempty"` // for calls that succeeded
-	ExecutedInput           map[string][]string `json:"executedInput,omitempty"`      // the "sources" of changes to the input, as in [ToolResultMeta]
+	ToolUseResult           any                     `json:"toolUseResult,omitempty"`
+	MCPMeta                 *MCPResult              `json:"mcpMeta,omitempty"`
+	MCPNotReadOnly          string                  `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
+	Sandboxed               *bool                   `json:"sandboxed,omitempty"`          // for Bash commands that ran
+	ToolDenialKind          string                  `json:"toolDenialKind,omitempty"`
+	ToolDenialUnanswered    string                  `json:"toolDenialUnanswered,omitempty"` // "stream-closed" if the host could not answer
+	UserFeedback            string                  `json:"userFeedback,omitempty"`         // text with which the user refused the call in a terminal
+	ToolEndsTurn            bool                    `json:"toolEndsTurn,omitempty"`         // set for StructuredOutput
+	SourceToolAssistantUUID string                  `json:"sourceToolAssistantUUID,omitempty"`
+	SourceToolUseID         string                  `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
+	PermissionDecision      *LinePermissionDecision `json:"permissionDecision,omitempty"`
+	ToolResultRemedy        map[string]string       `json:"toolResultRemedy,omitempty"`
+	ToolResultScreened      *bool                   `json:"toolResultScreened,omitempty"` // for calls that succeeded
+	ExecutedInput           map[string][]string     `json:"executedInput,omitempty"`      // the "sources" of changes to the input, as in [ToolResultMeta]
 	// DeniedBeforeRun marks a call that was interrupted while its permission question was open. IsHumanText marks a
 	// refusal with a message from the host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
@@ -116,8 +116,8 @@ type UserLine struct {
 	LineTrailer
 }
 
-// LineDecision is a [PermissionDecision] with the keys of transcripts.
-type LineDecision struct {
+// LinePermissionDecision is a [PermissionDecision] with the keys of transcripts.
+type LinePermissionDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
@@ -217,8 +217,8 @@ type AttachmentText struct {
 	Content string `json:"content"`
 }
 
-// Reminder wraps text of the CLI in <system-reminder> tags for the model.
-func Reminder(text string) string { return "<system-reminder>\n" + text + "\n</system-reminder>" }
+// InReminderTags wraps text of the CLI in <system-reminder> tags for the model.
+func InReminderTags(text string) string { return "<system-reminder>\n" + text + "\n</system-reminder>" }
 
 // APIErrorLine is system/api_error: a failed request that is retried.
 type APIErrorLine struct {
@@ -268,8 +268,8 @@ type InformationalLine struct {
 	LineTrailer
 }
 
-// FallbackLine is a line of type system/model_fallback. It records that the CLI switched to the fallback model.
-type FallbackLine struct {
+// ModelFallbackLine is a line of type system/model_fallback. It records that the CLI switched to the fallback model.
+type ModelFallbackLine struct {
 	LineHead
 	Type     string `json:"type"`    // "system"
 	Subtype  string `json:"subtype"` // "model_fallback"

@@ -134,7 +134,7 @@ func nestedFaults(key string, issues []plainjson.Issue) (found []Fault) {
 }
 
 func ruleSyntaxError(text, behavior string) string {
-	rule := claudecode.ParseRuleText(text)
+	rule := claudecode.ParsePermissionRule(text)
 	name, content := rule.Tool, rule.Content
 	mcp := strings.HasPrefix(name, "mcp__")
 	switch {
@@ -366,15 +366,15 @@ func faultsOfInvalidGuardHooks(hooksValue json.RawMessage) (inHookWords, inValue
 	return inHookWords, inValueWords
 }
 
-// Misspelled returns messages about keys and rules that are probably misspelled: unknown keys that resemble a key for
+// MisspellingMessages returns messages about keys and rules that are probably misspelled: unknown keys that resemble a key for
 // hooks, permissions or variables, and rules whose tool name resembles that of a tool. The real CLI ignores them silently.
-func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
+func MisspellingMessages(s Settings) (messagesAboutKeysAndRules []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage
 		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object has already been reported
 		_ = json.Unmarshal(all["permissions"], &permissions)
-		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
-		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeys("permissions.", permissions,
+		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeyMessages("", all, "hooks", "permissions", "env", "disableAllHooks")...)
+		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeyMessages("permissions.", permissions,
 			"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")...)
 	}
 	names := claudecode.InitToolNames(claudecode.InitListsToolAlways)
@@ -383,16 +383,16 @@ func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 		if strings.HasPrefix(tool, "mcp__") || claudecode.ToolNamed(tool).Name != "" {
 			continue
 		}
-		if near := diag.Nearest(tool, names); near != "" {
+		if near := diag.SimilarOtherName(tool, names); near != "" {
 			messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, fmt.Sprintf("%s (permissions.%s): the rule %s names no known tool; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
 		}
 	}
 	return messagesAboutKeysAndRules
 }
 
-func (l Layer) misspelledKeys(prefix string, object map[string]json.RawMessage, known ...string) (texts []string) {
+func (l Layer) misspelledKeyMessages(prefix string, object map[string]json.RawMessage, known ...string) (texts []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if near := diag.Nearest(key, known); near != "" && !slices.Contains(known, key) {
+		if near := diag.SimilarOtherName(key, known); near != "" && !slices.Contains(known, key) {
 			texts = append(texts, fmt.Sprintf("%s: unknown key %s%s; did you mean %s%s?", l.displayName(), prefix, key, prefix, near))
 		}
 	}

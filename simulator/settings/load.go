@@ -42,7 +42,7 @@ func Load(o Options) (Settings, error) {
 		return Settings{}, err
 	}
 	s.removeUnmanagedRulesAndDisabledHooks()
-	s.dropUntrustedGrants(o)
+	s.dropUntrustedGrantsAndWarn(o)
 	return s, nil
 }
 
@@ -350,15 +350,15 @@ func MergeTopLevelKeys(base, patch map[string]json.RawMessage) map[string]json.R
 	return out
 }
 
-// KeysWithInvalidValue returns the keys with invalid values. Null is always valid (observed with 2.1.329).
-func KeysWithInvalidValue(settings map[string]json.RawMessage) []string {
+// KeysWithInvalidNonNullValue returns the keys with invalid values. Null is always valid (observed with 2.1.329).
+func KeysWithInvalidNonNullValue(settings map[string]json.RawMessage) []string {
 	known := maps.Clone(settings)
 	maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return !plainjson.IsSet(value) })
 	return keysWithInvalidValues(known)
 }
 
-// dropUntrustedGrants removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
-func (s *Settings) dropUntrustedGrants(o Options) {
+// dropUntrustedGrantsAndWarn removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
+func (s *Settings) dropUntrustedGrantsAndWarn(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
 	dir := func(d AdditionalWorkingDirectory) bool { return d.Source == SourceProject }

@@ -89,8 +89,8 @@ func TestManagedOnly(t *testing.T) {
 }
 
 func TestServerLists(t *testing.T) {
-	local := settings.Server{Name: "a", Command: []string{"srv", "x"}}
-	remote := settings.Server{Name: "b", URL: "https://mcp.example/x"}
+	local := settings.MCPServer{Name: "a", Command: []string{"srv", "x"}}
+	remote := settings.MCPServer{Name: "b", URL: "https://mcp.example/x"}
 	tests := []struct {
 		name, text string
 		want       [4]bool // local allowed, remote allowed, local denied, remote denied

@@ -22,7 +22,7 @@ func TestMisspelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, Misspelled(s)); diff != "" {
+		if diff := cmp.Diff(want, MisspellingMessages(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
 	}

@@ -137,7 +137,7 @@ type Settings struct {
 	NoGitInstructions  bool // true if requests say nothing about git: neither the state of the repository nor how commits end
 
 	HookRestrictions
-	AllowedServers, DeniedServers                 *ServerList
+	AllowedServers, DeniedServers                 *MCPServerSelectors
 	EnableAllProjectMCPServers                    bool
 	EnabledMCPJSONServers, DisabledMCPJSONServers []string
 
@@ -159,8 +159,8 @@ func (e *InvalidManagedSettingsError) Error() string {
 	return e.Path + ": Managed settings document could not be parsed as a JSON object; none of its settings are in effect. Fix or remove it."
 }
 
-// EnabledPlugins lists the plugins that the files enable and disable, as "name@marketplace", in the order of first mention.
-func (s *Settings) EnabledPlugins() (enabled, disabled []string) {
+// EnabledAndDisabledPlugins lists the plugins that the files enable and disable, as "name@marketplace", in the order of first mention.
+func (s *Settings) EnabledAndDisabledPlugins() (enabled, disabled []string) {
 	var all plainjson.Object
 	for _, layer := range s.Layers {
 		file, _ := plainjson.Parse(layer.Raw) // the layer was validated when it was loaded
@@ -179,9 +179,9 @@ func (s *Settings) EnabledPlugins() (enabled, disabled []string) {
 	return enabled, disabled
 }
 
-// DeclaredMarketplaces returns the marketplaces of extraKnownMarketplaces that are directories: an absolute path by name. o says
+// DeclaredMarketplaceDirs returns the marketplaces of extraKnownMarketplaces that are directories: an absolute path by name. o says
 // where the session is and which projects are trusted: the files of other projects declare nothing (observed with 2.1.330).
-func (s *Settings) DeclaredMarketplaces(o Options) (dirByName map[string]string) {
+func (s *Settings) DeclaredMarketplaceDirs(o Options) (dirByName map[string]string) {
 	type marketplace struct{ Source struct{ Source, Path string } }
 	dirByName = map[string]string{}
 	for _, layer := range s.Layers {
@@ -245,18 +245,18 @@ func appendMissing(list, added []any) []any {
 	return out
 }
 
-// ServerList selects MCP servers that are allowed or denied. Nil means that no list is set.
-type ServerList struct{ entries []serverEntry }
+// MCPServerSelectors selects MCP servers that are allowed or denied. Nil means that no list is set.
+type MCPServerSelectors struct{ entries []mcpServerSelector }
 
-// serverEntry selects servers by name, by the command line that starts them, or by URL, in which * matches any text.
-type serverEntry struct {
+// mcpServerSelector selects servers by name, by the command line that starts them, or by URL, in which * matches any text.
+type mcpServerSelector struct {
 	Name    string   `json:"serverName"`
 	Command []string `json:"serverCommand"`
 	URL     string   `json:"serverUrl"`
 }
 
-// Server contains the properties of a server that a [ServerList] checks.
-type Server struct {
+// MCPServer contains the properties of a server that a [MCPServerSelectors] checks.
+type MCPServer struct {
 	Name    string
 	Command []string // command and arguments; empty means that it is not a stdio server
 	URL     string
@@ -264,12 +264,12 @@ type Server struct {
 
 // withEntriesAppended returns l followed by the entries of rawEntryList, which comes from another file. It ignores a value that
 // is not a list.
-func (l *ServerList) withEntriesAppended(rawEntryList json.RawMessage) *ServerList {
-	var entries []serverEntry
+func (l *MCPServerSelectors) withEntriesAppended(rawEntryList json.RawMessage) *MCPServerSelectors {
+	var entries []mcpServerSelector
 	if rawEntryList == nil || json.Unmarshal(rawEntryList, &entries) != nil {
 		return l
 	}
-	out := &ServerList{entries: entries}
+	out := &MCPServerSelectors{entries: entries}
 	if l != nil {
 		out.entries = append(slices.Clone(l.entries), entries...)
 	}
@@ -277,33 +277,33 @@ func (l *ServerList) withEntriesAppended(rawEntryList json.RawMessage) *ServerLi
 }
 
 // Denies reports whether an entry of the list matches the server.
-func (l *ServerList) Denies(s Server) bool {
-	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
+func (l *MCPServerSelectors) Denies(s MCPServer) bool {
+	return l != nil && slices.ContainsFunc(l.entries, func(e mcpServerSelector) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
 
 // Allows reports whether the server may be used. If the list contains command lines, a stdio server must match one of them. If
 // the list contains URLs, a remote server must match one of them. In all other cases, the name of the server must match.
-func (l *ServerList) Allows(s Server) bool {
+func (l *MCPServerSelectors) Allows(s MCPServer) bool {
 	if l == nil {
 		return true
 	}
-	has := serverEntry.matchesName
+	has := mcpServerSelector.matchesName
 	switch {
-	case len(s.Command) > 0 && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return len(e.Command) > 0 }):
-		has = serverEntry.matchesCommand
-	case s.URL != "" && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.URL != "" }):
-		has = serverEntry.matchesURL
+	case len(s.Command) > 0 && slices.ContainsFunc(l.entries, func(e mcpServerSelector) bool { return len(e.Command) > 0 }):
+		has = mcpServerSelector.matchesCommand
+	case s.URL != "" && slices.ContainsFunc(l.entries, func(e mcpServerSelector) bool { return e.URL != "" }):
+		has = mcpServerSelector.matchesURL
 	}
-	return slices.ContainsFunc(l.entries, func(e serverEntry) bool { return has(e, s) })
+	return slices.ContainsFunc(l.entries, func(e mcpServerSelector) bool { return has(e, s) })
 }
 
-func (e serverEntry) matchesName(s Server) bool { return e.Name != "" && e.Name == s.Name }
+func (e mcpServerSelector) matchesName(s MCPServer) bool { return e.Name != "" && e.Name == s.Name }
 
-func (e serverEntry) matchesCommand(s Server) bool {
+func (e mcpServerSelector) matchesCommand(s MCPServer) bool {
 	return len(e.Command) > 0 && slices.Equal(e.Command, s.Command)
 }
 
-func (e serverEntry) matchesURL(s Server) bool {
+func (e mcpServerSelector) matchesURL(s MCPServer) bool {
 	if e.URL == "" || s.URL == "" {
 		return false
 	}
@@ -338,7 +338,7 @@ func (s *Settings) addManagedSettings(o Options) error {
 
 // mergeManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
 // isWantedKey returns false. The result is false if the layer is not a JSON object.
-func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isJSONObject bool) {
+func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isObject bool) {
 	var file map[string]json.RawMessage
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
 		return false

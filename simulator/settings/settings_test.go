@@ -341,7 +341,7 @@ func TestHost(t *testing.T) {
 		`{"permissions":{"deny":null}}`:             {"permissions"},
 		`{"permissions":[],"cleanupPeriodDays":""}`: {"cleanupPeriodDays", "permissions"},
 	} {
-		if diff := cmp.Diff(wrong, settings.KeysWithInvalidValue(object(text))); diff != "" {
+		if diff := cmp.Diff(wrong, settings.KeysWithInvalidNonNullValue(object(text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}

@@ -91,7 +91,7 @@ func ShellToolOfCommandBody(body string) string {
 	return map[bool]string{true: "Bash"}[shellCommandPattern().MatchString(body)]
 }
 
-// FillWithShell replaces placeholders in body with arguments: $ARGUMENTS with all of them, and $0, $1, … or
+// FillArgumentsAndRunShell replaces placeholders in body with arguments: $ARGUMENTS with all of them, and $0, $1, … or
 // $ARGUMENTS[0], $ARGUMENTS[1], … with single ones. With names, $name is replaced with the argument at the position of
 // the name, or removed if that argument was not given. Numbered placeholders without an argument stay unchanged. So does
 // a placeholder after a backslash, and the backslash is removed. If body has no placeholder, the arguments are appended.
@@ -99,7 +99,7 @@ func ShellToolOfCommandBody(body string) string {
 // Shell commands (!`command`, and code blocks that begin with ```!) are replaced by their output. Neither output nor
 // arguments are searched for placeholders. run executes a command; its parameter pattern is the text in body that the
 // output replaces. An error of run is returned.
-func FillWithShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
+func FillArgumentsAndRunShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error
 	used := false

@@ -37,7 +37,7 @@ type ContextSquare struct {
 
 // Squares returns the rows of the chart for a terminal with this number of columns: squares of the used categories, at
 // least one for each, then of the free space and of the buffer for compaction.
-func (c Context) Squares(terminalCols int) [][]ContextSquare {
+func (c ContextUsage) Squares(terminalCols int) [][]ContextSquare {
 	const narrowTerminal, largeWindow = 80, 1_000_000
 	rows, cols := 10, 10
 	switch isLarge := c.MaxTokens >= largeWindow; {
@@ -68,7 +68,7 @@ func (c Context) Squares(terminalCols int) [][]ContextSquare {
 }
 
 // Chart draws the context usage as in the real CLI. The text has escape sequences for colors, because transcripts contain it.
-func (c Context) Chart(modelName string, terminalCols int) string {
+func (c ContextUsage) Chart(modelName string, terminalCols int) string {
 	const margin, gap = 5, 2 // columns to the left of the chart, and between the squares and the texts
 	grid := c.Squares(terminalCols)
 	width := 2 * len(grid[0])
@@ -91,7 +91,7 @@ func (c Context) Chart(modelName string, terminalCols int) string {
 }
 
 // chartTexts returns the rows to the right of the squares.
-func (c Context) chartTexts(modelName string, cols int) []string {
+func (c ContextUsage) chartTexts(modelName string, cols int) []string {
 	withShare := func(text string, n int) string {
 		percent := 100 * float64(n) / float64(max(1, c.MaxTokens))
 		switch {
@@ -152,7 +152,7 @@ type chartList struct {
 }
 
 // chartLists returns the lists below the chart. Memory files have names relative to cwd.
-func (c Context) chartLists(cwd string) []chartList {
+func (c ContextUsage) chartLists(cwd string) []chartList {
 	var files []UsageItem
 	for _, f := range c.MemoryFiles {
 		item := UsageItem{Name: f.Path, Tokens: f.Tokens}
@@ -173,7 +173,7 @@ func (c Context) chartLists(cwd string) []chartList {
 func (l chartList) heading() string { return "\n\n" + bold(l.title) + dim(" · "+l.source) }
 
 // ItemCounts returns the text below the chart with the number of tools, agents, files and skills.
-func (c Context) ItemCounts() (text string) {
+func (c ContextUsage) ItemCounts() (text string) {
 	for _, l := range c.chartLists("") {
 		count := fmt.Sprintf("%d %ss", len(l.items), l.noun)
 		if len(l.items) == 1 {
@@ -191,7 +191,7 @@ func (c Context) ItemCounts() (text string) {
 }
 
 // ItemLists returns the text below the chart with all tools, agents, files and skills. The items of each source are sorted by their tokens.
-func (c Context) ItemLists(cwd string) (text string) {
+func (c ContextUsage) ItemLists(cwd string) (text string) {
 	sources := []string{"Built-in", "Plugin", "User", "Project"} // in reverse order; all other sources come last
 	for _, l := range c.chartLists(cwd) {
 		text += l.heading()

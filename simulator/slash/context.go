@@ -34,8 +34,8 @@ type LoadedContextTokens struct {
 	MemoryFiles                               []MemoryFile
 }
 
-// TokensOfPart estimates the tokens of a text that is a separate part of the context (observed with 2.1.330).
-func TokensOfPart(text string) int { return (len(text)+2)/4 + 8 }
+// EstimateTokensOfPart estimates the tokens of a text that is a separate part of the context (observed with 2.1.330).
+func EstimateTokensOfPart(text string) int { return (len(text)+2)/4 + 8 }
 
 // UsageCategory is one line of the table of context usage.
 type UsageCategory struct {
@@ -44,8 +44,8 @@ type UsageCategory struct {
 	Kind   string `json:"kind"` // used, deferred, buffer, free
 }
 
-// Context describes how much of the model's context window is in use.
-type Context struct {
+// ContextUsage describes how much of the model's context window is in use.
+type ContextUsage struct {
 	Model       string          `json:"model"`
 	TotalTokens int             `json:"total_tokens"`
 	MaxTokens   int             `json:"raw_max_tokens"`
@@ -85,11 +85,11 @@ const (
 	tokensOfEmptyConversation       = 9    // size of a conversation without messages
 )
 
-// NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
+// NewContextUsage computes a session's context from the model, its context window, and the usage of the last request. As in the real
 // CLI, the category Messages is the part of the request that belongs to no other category.
-func NewContext(model string, contextWindow ContextWindowSize, lastReply *ReplyUsage, loaded LoadedContextTokens) Context {
+func NewContextUsage(model string, contextWindow ContextWindowSize, lastReply *ReplyUsage, loaded LoadedContextTokens) ContextUsage {
 	window := contextWindow.Tokens
-	c := Context{
+	c := ContextUsage{
 		Window: contextWindow, Model: model, MaxTokens: window, LastReply: lastReply, MCPInstructions: loaded.MCPInstructions,
 		MCPTools: orEmpty(loaded.MCPTools), MemoryFiles: orEmpty(loaded.MemoryFiles), Agents: orEmpty(loaded.Agents), Skills: orEmpty(loaded.Skills),
 	}
@@ -144,15 +144,15 @@ func totalTokens(items []UsageItem) int {
 func orEmpty[T any](s []T) []T { return append([]T{}, s...) }
 
 // UsageMarkdown formats the context usage as Markdown tables.
-func (c Context) UsageMarkdown() string { return c.text(math.MaxInt) }
+func (c ContextUsage) UsageMarkdown() string { return c.usageMarkdown(math.MaxInt) }
 
-// BoundedText is [Context.UsageMarkdown] with at most ten items in each table. The tables keep the items with the most tokens.
-func (c Context) BoundedText() string {
+// UsageMarkdownOfLargestItems is [ContextUsage.UsageMarkdown] with at most ten items in each table. The tables keep the items with the most tokens.
+func (c ContextUsage) UsageMarkdownOfLargestItems() string {
 	const most = 10
-	return c.text(most)
+	return c.usageMarkdown(most)
 }
 
-func (c Context) text(maxItems int) string {
+func (c ContextUsage) usageMarkdown(maxItems int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, formatTokens(c.TotalTokens), formatTokens(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")

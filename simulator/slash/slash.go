@@ -101,8 +101,8 @@ type AgentWork struct {
 	Run    func(ctx context.Context, addedContext []string) (answer string, err error) // addedContext is for the agent, from hooks of the prompt
 }
 
-// Unavailable returns the answer of a command that exists only on a terminal.
-func Unavailable(name string) Outcome {
+// UnavailableOutcome returns the answer of a command that exists only on a terminal.
+func UnavailableOutcome(name string) Outcome {
 	return Outcome{Text: "/" + name + " isn't available in this environment.", IsUnknown: true}
 }
 

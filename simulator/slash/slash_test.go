@@ -46,7 +46,7 @@ func TestTags(t *testing.T) {
 
 // fillPlaceholders fills in a body without shell commands (checklist row 67).
 func fillPlaceholders(body, args string, names ...string) string {
-	text, _ := slash.FillWithShell(body, args, names, func(string, string) (string, error) { return "", nil })
+	text, _ := slash.FillArgumentsAndRunShell(body, args, names, func(string, string) (string, error) { return "", nil })
 	return text
 }
 
@@ -105,17 +105,17 @@ func TestRun(t *testing.T) {
 		}
 		return "<" + command + " $0>", nil
 	}
-	got, err := slash.FillWithShell("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", nil, echo)
+	got, err := slash.FillArgumentsAndRunShell("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", nil, echo)
 	if want := "a <x 1 $0> b!`y`, not!`this`\n<two\nlines $0>\nend"; err != nil || got != want {
 		t.Errorf("got %q, error %v, want %q", got, err, want)
 	}
 	if diff := cmp.Diff([]string{"x 1 as !`x 1`", "two\nlines as ```!\ntwo\nlines\n```"}, ran); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := slash.FillWithShell("!`x $who`", "me", []string{"who"}, echo); err != nil || got != "<x me $0>" {
+	if got, err := slash.FillArgumentsAndRunShell("!`x $who`", "me", []string{"who"}, echo); err != nil || got != "<x me $0>" {
 		t.Errorf("got %q, error %v", got, err)
 	}
-	if _, err := slash.FillWithShell("!`fail` !`never`", "", nil, echo); err == nil || len(ran) != 4 {
+	if _, err := slash.FillArgumentsAndRunShell("!`fail` !`never`", "", nil, echo); err == nil || len(ran) != 4 {
 		t.Errorf("error %v, ran %q", err, ran)
 	}
 }
@@ -140,7 +140,7 @@ func FuzzFill(f *testing.F) {
 // The categories and their order (observed with 2.1.330).
 func TestContext(t *testing.T) {
 	loaded := slash.LoadedContextTokens{SystemPrompt: 1857, SystemTools: 7761, AddedByFirstRequest: 155, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
-	c := slash.NewContext("claude-opus-5-5", slash.ContextWindowSize{Tokens: 1_000_000}, nil, loaded)
+	c := slash.NewContextUsage("claude-opus-5-5", slash.ContextWindowSize{Tokens: 1_000_000}, nil, loaded)
 	want := []slash.UsageCategory{
 		{"System prompt", 1857, "used"},
 		{"System tools", 5537, "used"},
@@ -158,11 +158,11 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.UsageMarkdown())
 		}
 	}
-	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindowSize{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
+	small := slash.NewContextUsage("claude-haiku-4-5", slash.ContextWindowSize{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
 	if diff := cmp.Diff([]slash.UsageCategory{{"Messages", 9, "used"}, {"Free space", 190_528, "free"}}, small.Categories[4:]); diff != "" || !strings.HasSuffix(strings.SplitAfter(small.UsageMarkdown(), "| 95.3% |\n")[0], "| Free space | 190.5k | 95.3% |\n") {
 		t.Errorf("a model with a small window has no buffer:\n%s\n%s", diff, small.UsageMarkdown())
 	}
-	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContextTokens{
+	full := slash.NewContextUsage("m", slash.ContextWindowSize{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContextTokens{
 		MCPTools: []slash.UsageItem{{Name: "mcp__a__b", Server: "a"}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
 	if full.TotalTokens != 5100 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.UsageMarkdown(), "| Project | CLAUDE.md | 3 |") || !strings.Contains(full.UsageMarkdown(), "| mcp__a__b | a | 0 |") {
@@ -176,8 +176,8 @@ func TestContextBoundedText(t *testing.T) {
 	for i := range 12 {
 		skills = append(skills, slash.UsageItem{Name: "s" + strconv.Itoa(i), Source: "built-in", Tokens: 100 * (i + 1)})
 	}
-	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemTools: 9000, AddedByFirstRequest: 155, Skills: skills})
-	got := c.BoundedText()
+	c := slash.NewContextUsage("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemTools: 9000, AddedByFirstRequest: 155, Skills: skills})
+	got := c.UsageMarkdownOfLargestItems()
 	if !strings.Contains(got, "|--------|\n| s11 | Built-in | ~1.2k |\n| s10 |") || !strings.HasSuffix(got, "| s2 | Built-in | ~300 |\n| and 2 more |  | ~300 |\n\n") {
 		t.Error(got)
 	}
@@ -188,7 +188,7 @@ func TestContextBoundedText(t *testing.T) {
 
 // The squares of the used categories come first, those of the buffer last.
 func TestContextSquares(t *testing.T) {
-	c := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 1000, SystemTools: 12_155, AddedByFirstRequest: 155})
+	c := slash.NewContextUsage("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 1000, SystemTools: 12_155, AddedByFirstRequest: 155})
 	for _, tt := range []struct {
 		window, terminalCols, rows, cols int
 	}{{1_000_000, 80, 10, 20}, {1_000_000, 79, 10, 5}, {200_000, 80, 10, 10}, {200_000, 79, 5, 5}} {
@@ -207,8 +207,8 @@ func TestContextSquares(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" || rows[0][0].Fullness != 0.2 || rows[0][1].Fullness != 1 {
 		t.Errorf("%v %s", rows[0][:3], diff)
 	}
-	full := slash.NewContext("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 5_000_000})
-	for _, c := range []slash.Context{{MaxTokens: 1_000_000}, full} {
+	full := slash.NewContextUsage("m", slash.ContextWindowSize{Tokens: 1_000_000}, nil, slash.LoadedContextTokens{SystemPrompt: 5_000_000})
+	for _, c := range []slash.ContextUsage{{MaxTokens: 1_000_000}, full} {
 		if rows := c.Squares(80); len(rows) != 10 || len(rows[9]) != 20 {
 			t.Errorf("%d rows", len(rows))
 		}
@@ -223,7 +223,7 @@ func TestContextChart(t *testing.T) {
 		MemoryFiles: []slash.MemoryFile{{Path: "/w/CLAUDE.md", Type: "Project", Tokens: 11}, {Path: "/h/CLAUDE.md", Type: "User", Tokens: 12}},
 		Skills:      []slash.UsageItem{{Name: "init", Source: "built-in", Tokens: 20}, {Name: "dataviz", Source: "built-in", Tokens: 482}, {Name: "one", Source: "projectSettings", Tokens: 4}},
 	}
-	c := slash.NewContext("claude-opus-5-5", slash.ContextWindowSize{Tokens: 1_000_000}, nil, loaded)
+	c := slash.NewContextUsage("claude-opus-5-5", slash.ContextWindowSize{Tokens: 1_000_000}, nil, loaded)
 	chart := c.Chart("Opus 5.5", 110) + c.ItemCounts()
 	row := strings.Repeat("⛶ ", 20)
 	const wide = "                                        "
@@ -253,7 +253,7 @@ func TestContextChart(t *testing.T) {
 	if diff := cmp.Diff(want, plain.ReplaceAllString(c.ItemLists("/w"), "")); diff != "" {
 		t.Error(diff)
 	}
-	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindowSize{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
+	small := slash.NewContextUsage("claude-haiku-4-5", slash.ContextWindowSize{Tokens: 200_000, HasNoBuffer: true}, nil, loaded)
 	if got := plain.ReplaceAllString(small.Chart("Haiku 4.5", 60), ""); !strings.Contains(got, "\n⛶ ⛶ ⛶ ⛶ ⛶   10.7k/200k tokens (5%)\n") || strings.Contains(got, "Auto-compact") {
 		t.Error(got)
 	}

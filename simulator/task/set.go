@@ -29,7 +29,7 @@ type Options struct {
 	IsTerminal bool
 }
 
-// ConversationPhase is the point of a conversation at which [Set.Take] is called.
+// ConversationPhase is the point of a conversation at which [Set.TakeEvents] is called.
 type ConversationPhase int
 
 // The phases: during a turn, after the results of its interrupted calls, and between turns.
@@ -159,7 +159,7 @@ func (s *Set) GoDetached(ctx context.Context, t *Task, f func(context.Context) E
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
 		s.waitingAgentStarts = append(s.waitingAgentStarts, run)
-		s.signalChangeOnReadyChannel()
+		s.signalChange()
 		return
 	}
 	go run()
@@ -172,7 +172,7 @@ func (s *Set) freeAgentSlotOfEndedTask(t *Task) {
 		s.agentRunning = false
 	}
 	t.isDone = true
-	s.signalChangeOnReadyChannel()
+	s.signalChange()
 }
 
 // Stop cancels the context of a running task. A command then counts as ended immediately, but an agent only when it
@@ -242,9 +242,9 @@ func (s *Set) Close() {
 // ChangeSignal returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
 func (s *Set) ChangeSignal() (changed <-chan struct{}) { return s.changeSignal }
 
-// Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
+// TakeEvents returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
 // the caller sets them. Between turns, an ordered set returns the events of an agent only after the agent has finished.
-func (s *Set) Take(p ConversationPhase) []protocol.Event {
+func (s *Set) TakeEvents(p ConversationPhase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p == ConversationPhaseBetweenTurns && s.options.Ordered && s.agentRunning {
@@ -283,7 +283,7 @@ func (s *Set) ReleaseEventsOfLaunchedTasks() {
 	defer s.mu.Unlock()
 	if s.isLaunching {
 		s.isLaunching = false
-		s.signalChangeOnReadyChannel()
+		s.signalChange()
 	}
 }
 
@@ -323,7 +323,7 @@ func (s *Set) HasPendingNotice() bool {
 }
 
 // HasRunningBackgroundTask reports whether a background task is running. In an ordered set, an agent counts as running until
-// [Set.Take] can return all its events.
+// [Set.TakeEvents] can return all its events.
 func (s *Set) HasRunningBackgroundTask() bool {
 	if len(s.RunningInBackground()) > 0 {
 		return true
@@ -401,10 +401,10 @@ func (s *Set) queueTaskEvents(t *Task, areFromBackground bool, events ...protoco
 		s.queuedEvents = append(s.queuedEvents, queuedEvent{ev, t, areFromBackground, t.interrupted})
 	}
 	t.unshownEventCount += len(events)
-	s.signalChangeOnReadyChannel()
+	s.signalChange()
 }
 
-func (s *Set) signalChangeOnReadyChannel() {
+func (s *Set) signalChange() {
 	select {
 	case s.changeSignal <- struct{}{}:
 	default:
@@ -420,7 +420,7 @@ func (s *Set) find(id string) *Task {
 	return nil
 }
 
-func (s *Set) backgroundTasksFrame() *protocol.System {
+func (s *Set) backgroundTasksFrame() *protocol.SystemEvent {
 	type line struct {
 		TaskID      string           `json:"task_id"`
 		RunID       string           `json:"run_id"`
@@ -435,7 +435,7 @@ func (s *Set) backgroundTasksFrame() *protocol.System {
 			lines = append(lines, line{t.ID, t.RunID, t.Kind, t.AgentType, t.Description, t.ParentID})
 		}
 	}
-	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
+	return &protocol.SystemEvent{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
 }
 
 func countStartedAgent(stats *protocol.SubagentCounts, t *Task) {

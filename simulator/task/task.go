@@ -130,7 +130,7 @@ func (t *Task) changeOwnScriptedWaitCount(delta int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.scriptedWaitCount += delta
-	t.set.signalChangeOnReadyChannel()
+	t.set.signalChange()
 }
 
 // WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events follow them, or until ctx is
@@ -151,8 +151,8 @@ func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	}
 }
 
-// Progress queues a task_progress frame; tool is the tool that is about to run.
-func (t *Task) Progress(description, tool string, u Usage) {
+// PostProgress queues a task_progress frame; tool is the tool that is about to run.
+func (t *Task) PostProgress(description, tool string, u Usage) {
 	if t.IsAmbient {
 		return
 	}
@@ -160,7 +160,7 @@ func (t *Task) Progress(description, tool string, u Usage) {
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: description})
 	fields = append(fields, optionalField("subagent_type", t.AgentType)...)
-	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(fields, protocol.Field{Key: "usage", Value: u}, protocol.Field{Key: "last_tool_name", Value: tool})})
+	t.Post(&protocol.SystemEvent{Subtype: "task_progress", Fields: append(fields, protocol.Field{Key: "usage", Value: u}, protocol.Field{Key: "last_tool_name", Value: tool})})
 }
 
 // MoveToBackground moves a task to the background: its call no longer waits for it.
@@ -255,12 +255,12 @@ func (t *Task) NotifyModelOfAgentStopByUser() {
 	defer t.set.mu.Unlock()
 	if t.Kind == KindAgent {
 		t.set.notices = append(t.set.notices, t.endNotification(End{Status: StatusKilled, Summary: `Agent "` + t.Description + `" was stopped by user`}))
-		t.set.signalChangeOnReadyChannel()
+		t.set.signalChange()
 	}
 }
 
-// ReportEvent reports an event to the model while the task continues.
-func (t *Task) ReportEvent(text string) {
+// NotifyModelOfEvent reports an event to the model while the task continues.
+func (t *Task) NotifyModelOfEvent(text string) {
 	s := t.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (t *Task) ReportEvent(text string) {
 		return
 	}
 	s.notices = append(s.notices, Notification{Text: t.eventNotificationForModel(text), Origin: taskNotificationOrigin("")})
-	s.signalChangeOnReadyChannel()
+	s.signalChange()
 }
 
 // SendToMain sends a message of the agent to the main conversation. sender is the agent's address, and name its name or type.
@@ -284,7 +284,7 @@ func (t *Task) SendToMain(sender, name, message string) {
 		Body   string `json:"body"`
 	}{"peer", sender, t.ID, name, message})
 	s.notices = append(s.notices, Notification{Text: "<agent-message from=\"" + sender + "\">\n" + message + "\n</agent-message>", Origin: origin})
-	s.signalChangeOnReadyChannel()
+	s.signalChange()
 }
 
 func (t *Task) eventNotificationForModel(eventText string) string {
@@ -292,7 +292,7 @@ func (t *Task) eventNotificationForModel(eventText string) string {
 		"\"</summary>\n<event>" + eventText + "</event>\n</task-notification>"
 }
 
-func (t *Task) startedFrame() *protocol.System {
+func (t *Task) startedFrame() *protocol.SystemEvent {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: t.Description})
@@ -307,14 +307,14 @@ func (t *Task) startedFrame() *protocol.System {
 	}
 	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
 	fields = append(append(fields, optionalField("prompt", t.Prompt)...), t.frameFieldsIfAmbient()...)
-	return &protocol.System{Subtype: "task_started", Fields: fields}
+	return &protocol.SystemEvent{Subtype: "task_started", Fields: fields}
 }
 
-func (t *Task) taskUpdatedFrame(patch any) *protocol.System {
-	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch}}}
+func (t *Task) taskUpdatedFrame(patch any) *protocol.SystemEvent {
+	return &protocol.SystemEvent{Subtype: "task_updated", Fields: []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch}}}
 }
 
-func (t *Task) notificationFrame(e End) *protocol.System {
+func (t *Task) notificationFrame(e End) *protocol.SystemEvent {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	status := cmp.Or(map[FinalStatus]string{StatusKilled: "stopped"}[e.Status], string(e.Status)) // (spec: cli-contract 3.4)
@@ -326,7 +326,7 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
 	}
-	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.frameFieldsIfAmbient()...)}
+	return &protocol.SystemEvent{Subtype: "task_notification", Fields: append(fields, t.frameFieldsIfAmbient()...)}
 }
 
 func (t *Task) frameFieldsIfAmbient() []protocol.Field {

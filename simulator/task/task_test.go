@@ -48,7 +48,7 @@ func wireTexts(t *testing.T, events []protocol.Event) []string {
 func TestFrames(t *testing.T) {
 	s := newSet(task.Options{Dir: func() string { return "/tasks" }})
 	a := s.Start(task.Info{Kind: task.KindAgent, ToolUseID: "toolu_1", Description: "d", AgentType: "Explore", Prompt: "p", Depth: 1})
-	a.Progress("reading", "Read", task.Usage{TotalTokens: 3, ToolUses: 1, DurationMS: 2})
+	a.PostProgress("reading", "Read", task.Usage{TotalTokens: 3, ToolUses: 1, DurationMS: 2})
 	a.End(task.End{Status: task.StatusCompleted, Summary: "found", Usage: &task.Usage{TotalTokens: 5}})
 	a.End(task.End{Status: task.StatusFailed}) // too late
 	a.Post(&protocol.StderrWarning{Text: "too late"})
@@ -70,12 +70,12 @@ func TestFrames(t *testing.T) {
 	if _, ok := s.TakeNextNotice(task.ConversationPhaseBetweenTurns); ok {
 		t.Error("a notice precedes the events of its task")
 	}
-	got := wireTexts(t, s.Take(task.ConversationPhaseInTurn))
+	got := wireTexts(t, s.TakeEvents(task.ConversationPhaseInTurn))
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
 	}
 	s.ReleaseEventsOfLaunchedTasks()
-	if diff := cmp.Diff(want, append(got, wireTexts(t, s.Take(task.ConversationPhaseInTurn))...)); diff != "" {
+	if diff := cmp.Diff(want, append(got, wireTexts(t, s.TakeEvents(task.ConversationPhaseInTurn))...)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
@@ -102,7 +102,7 @@ func TestNestedTaskIsBehindItsParent(t *testing.T) {
 	if !child.InBackground() {
 		t.Error("the child of a background agent is in the foreground")
 	}
-	if events := s.Take(task.ConversationPhaseInTurn); len(events) != 2 {
+	if events := s.TakeEvents(task.ConversationPhaseInTurn); len(events) != 2 {
 		t.Errorf("%d events in the turn of an ordered set, want the start of the parent", len(events))
 	}
 	if stats := s.Stats(); stats.MaxDepth != 2 || stats.SpawnedBySubagents != 1 || stats.StartedInBackground != 1 {
@@ -166,18 +166,18 @@ func TestOrdered(t *testing.T) {
 		if s.ShowsEventsLive() || len(ran) != 0 {
 			t.Fatalf("ran %v before the turn was over", ran)
 		}
-		if n := len(s.Take(task.ConversationPhaseInTurn)); n != 4 {
+		if n := len(s.TakeEvents(task.ConversationPhaseInTurn)); n != 4 {
 			t.Errorf("%d events of the starts", n)
 		}
 		for i := range 2 {
 			s.StartNextAgent()
 			s.StartNextAgent() // one at a time
 			synctest.Wait()
-			if len(ran) != i+1 || s.Take(task.ConversationPhaseBetweenTurns) != nil {
+			if len(ran) != i+1 || s.TakeEvents(task.ConversationPhaseBetweenTurns) != nil {
 				t.Errorf("agent %d: ran %v", i, ran)
 			}
 			time.Sleep(2 * time.Second)
-			if n := len(s.Take(task.ConversationPhaseBetweenTurns)); n != 3 {
+			if n := len(s.TakeEvents(task.ConversationPhaseBetweenTurns)); n != 3 {
 				t.Errorf("%d events of agent %d", n, i)
 			}
 		}
@@ -195,7 +195,7 @@ func TestSettle(t *testing.T) {
 		done := false
 		go func() { k.WaitUntilPostedEventsShown(t.Context()); done = true }()
 		synctest.Wait()
-		if len(s.Take(task.ConversationPhaseInTurn)) != 2 || done {
+		if len(s.TakeEvents(task.ConversationPhaseInTurn)) != 2 || done {
 			t.Error("Settle does not wait")
 		}
 		s.MarkTakenEventsEmitted()
@@ -222,7 +222,7 @@ func TestReportStop(t *testing.T) {
 			<-release // it reports its end later
 			return task.End{Summary: "a reason", Usage: &task.Usage{}}
 		})
-		s.Take(task.ConversationPhaseBetweenTurns)
+		s.TakeEvents(task.ConversationPhaseBetweenTurns)
 		s.MarkTakenEventsEmitted()
 		if s.Stop(agent.ID, task.KilledByUserOrHost) != agent {
 			t.Fatal("no agent was stopped")
@@ -238,7 +238,7 @@ func TestReportStop(t *testing.T) {
 		if done {
 			t.Error("WaitShown returned before the end was shown")
 		}
-		for _, ev := range s.Take(task.ConversationPhaseBetweenTurns) {
+		for _, ev := range s.TakeEvents(task.ConversationPhaseBetweenTurns) {
 			if frame, err := json.Marshal(ev); err != nil || strings.Contains(string(frame), "a reason") || strings.Contains(string(frame), "usage") {
 				t.Errorf("the end shows its reason: %s (%v)", frame, err)
 			}
@@ -266,7 +266,7 @@ func TestClear(t *testing.T) {
 		s.GoDetached(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
 		s.EndAllAndDiscardEvents()
 		synctest.Wait()
-		if got := s.Take(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningBackgroundTask() || s.HasPendingNotice() {
+		if got := s.TakeEvents(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningBackgroundTask() || s.HasPendingNotice() {
 			t.Errorf("after Clear: %v", wireTexts(t, got))
 		}
 		s.Close()
@@ -313,11 +313,11 @@ func TestAgentsAreCounted(t *testing.T) {
 	note("started")
 	_ = a.WhileWaiting(func() error { note("waits"); return nil })
 	s.ReleaseEventsOfLaunchedTasks()
-	s.Take(task.ConversationPhaseInTurn)
+	s.TakeEvents(task.ConversationPhaseInTurn)
 	s.MarkTakenEventsEmitted()
 	a.End(task.End{Status: task.StatusCompleted})
 	note("ended")
-	s.Take(task.ConversationPhaseInTurn)
+	s.TakeEvents(task.ConversationPhaseInTurn)
 	s.MarkTakenEventsEmitted()
 	note("shown")
 	want := []string{"started true true", "waits true false", "ended true false", "shown false false"}

@@ -44,8 +44,8 @@ type attributionTracker struct {
 	byAgentID              map[string]*attributionTracker
 }
 
-// forAgent returns the attribution of an agent. A new attribution has the skill of the main conversation.
-func (c *attributionTracker) forAgent(agentID string) *attributionTracker {
+// getOrAddForAgent returns the attribution of an agent. A new attribution has the skill of the main conversation.
+func (c *attributionTracker) getOrAddForAgent(agentID string) *attributionTracker {
 	if agentID == "" {
 		return c
 	}
@@ -59,7 +59,7 @@ func (c *attributionTracker) forAgent(agentID string) *attributionTracker {
 }
 
 func (c *attributionTracker) recordForkedSkillAgent(agentID, skillName string) {
-	agent := c.forAgent(agentID)
+	agent := c.getOrAddForAgent(agentID)
 	agent.isForked = true
 	agent.recordSkill(skillName)
 }
@@ -71,7 +71,7 @@ func (c *attributionTracker) recordSkill(name string) {
 	}
 }
 
-func (c *attributionTracker) attributeMessage(ev *protocol.Assistant) protocol.LineAttribution {
+func (c *attributionTracker) attributeMessage(ev *protocol.AssistantEvent) protocol.LineAttribution {
 	if !c.isForked {
 		c.Agent = ev.SubagentType
 	}
@@ -109,12 +109,12 @@ func eventAgentID(parentToolUseID *string, agentID string) string {
 	return *parentToolUseID
 }
 
-func newAgentMeta(kind, description, toolUseID string) agentMeta {
-	return agentMeta{AgentType: kind, IsBuiltIn: new(slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, kind)), Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
+func newAgentMeta(agentType, description, toolUseID string) agentMeta {
+	return agentMeta{AgentType: agentType, IsBuiltIn: new(slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, agentType)), Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 }
 
-// write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
-func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
+// writeLinesCreatingMetaFile appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
+func (a *agentTranscripts) writeLinesCreatingMetaFile(id string, meta agentMeta, lines ...any) error {
 	if a.metaByAgentID[id] == nil {
 		a.metaByAgentID[id] = &meta
 	}
@@ -147,14 +147,14 @@ func (m *agentMeta) setLaunch(launch protocol.AgentLaunch, model string) {
 	m.ToolUseID = ""
 }
 
-func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
+func (a *agentTranscripts) writeUserLineAndStartContext(id string, ev *protocol.UserEvent, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
 			line.Message, line.RowSource = userStringContent(text.Text), "recorded"
 		}
 	}
-	if err := a.write(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
+	if err := a.writeLinesCreatingMetaFile(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
 	var lines []any
@@ -162,18 +162,18 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 		switch added := ev.(type) {
 		case *protocol.AttachmentAdded:
 			added.AgentID = id
-			lines = append(lines, a.conversation.addedAttachmentLine(added))
-		case *protocol.User:
+			lines = append(lines, a.conversation.takeNextLineOfAddedAttachment(added))
+		case *protocol.UserEvent:
 			e := a.conversation.takeNextLineEnvelope(id, "", "")
 			e.PromptID = a.conversation.promptID
 			lines = append(lines, protocol.UserLine{LineHead: e.LineHead, Type: "user", Message: added.Message, IsMeta: true, LineID: e.LineID, LineTrailer: e.LineTrailer})
 		}
 	}
 	now := a.attachments.currentSessionContextOf(id)
-	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Model: now.Model, Deferred: now.Deferred}, false)...)
-	lines = append(lines, a.attachments.environmentSnapshotAttachments(id, now)...)
-	lines = append(lines, a.attachments.toolAgentAndSkillListings(id, SessionContext{Skills: now.Skills}, false)...)
-	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(lines, a.attachments.contextDateAndGitAttributionLines(id)...)...)
+	lines = append(lines, a.attachments.takeToolAgentAndSkillLines(id, SessionContext{Model: now.Model, Deferred: now.Deferred}, false)...)
+	lines = append(lines, a.attachments.takeEnvironmentSnapshotLines(id, now)...)
+	lines = append(lines, a.attachments.takeToolAgentAndSkillLines(id, SessionContext{Skills: now.Skills}, false)...)
+	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(lines, a.attachments.takeContextDateAttributionLines(id)...)...)
 }
 
 func (a *agentTranscripts) writeMetaFile(id string) error {
@@ -200,7 +200,7 @@ func (a *agentTranscripts) writeMetaFile(id string) error {
 	return nil
 }
 
-func (a *agentTranscripts) rememberStartedAgent(ev *protocol.System) {
+func (a *agentTranscripts) rememberStartedAgent(ev *protocol.SystemEvent) {
 	depth, isAgent := ev.FieldValue("spawn_depth").(int)
 	if !isAgent {
 		return // the task is not an agent
@@ -215,7 +215,7 @@ func (a *agentTranscripts) rememberStartedAgent(ev *protocol.System) {
 	a.metaByAgentID[id] = &meta
 }
 
-func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.System) error {
+func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.SystemEvent) error {
 	id := taskEnd.Text("task_id")
 	meta := a.metaByAgentID[id]
 	if meta == nil || meta.hasEnded {
@@ -296,7 +296,7 @@ func setMCPResult(line *protocol.UserLine, call *protocol.MCPCall) {
 }
 
 // setPermissionDecisionAndRefusal sets the keys that say who decided about a call, and why a refused call did not run.
-func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User) {
+func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.UserEvent) {
 	if ev.Tool != "" && ev.ToolUseResult != nil && !isFailedResult(ev) {
 		line.ToolResultScreened = new(len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].Screened)
 	}
@@ -317,7 +317,7 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	rejected := false
 	if d := meta.PermissionDecision; d != nil {
 		rejected = d.Decision != "accept"
-		decision := &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
+		decision := &protocol.LinePermissionDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
 		if d.Decision == "reject" && d.Source == "hook" && d.ReasonCode == "" {
 			decision.ReasonCode = "hook:PreToolUse"
 		}
@@ -329,7 +329,7 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	}
 }
 
-func isFailedResult(ev *protocol.User) bool {
+func isFailedResult(ev *protocol.UserEvent) bool {
 	return slices.ContainsFunc(ev.Message.Content.Blocks, func(b protocol.Block) bool {
 		r, is := b.(protocol.ToolResultBlock)
 		return is && r.IsError != nil && *r.IsError

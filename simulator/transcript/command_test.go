@@ -46,11 +46,11 @@ func TestExpandedCommand(t *testing.T) {
 		&protocol.PromptQueued{Content: protocol.Content{Text: "/greet"}},
 		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
 		&protocol.PromptAccepted{UUID: "u2", WrittenByCLI: true, Content: text, Expansion: greet},
-		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
-		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.ExpandedCommand{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
-		&protocol.Assistant{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
+		&protocol.AssistantEvent{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
+		&protocol.UserEvent{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.ExpandedCommand{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
+		&protocol.AssistantEvent{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
 		&protocol.PromptAccepted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
-		&protocol.Assistant{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
+		&protocol.AssistantEvent{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
 	)
 	closeAll(t, s)
 	got := pickMembers(t, s, "permissionMode", "turnCompanion", "sourceToolUseID", "attributionSkill", "attributionPlugin", "lastPrompt")
@@ -76,7 +76,7 @@ func TestCompanion(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	said := func(uuid, text string, companion bool) protocol.Event {
 		content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
-		return &protocol.User{UUID: uuid, IsSynthetic: true, Companion: companion, Message: protocol.UserContent{Content: content}}
+		return &protocol.UserEvent{UUID: uuid, IsSynthetic: true, Companion: companion, Message: protocol.UserContent{Content: content}}
 	}
 	record(
 		t, s,
@@ -97,10 +97,10 @@ func TestMCPLines(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
 	said := func(id string) protocol.Event {
-		return &protocol.Assistant{UUID: id, Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("x")}}}
+		return &protocol.AssistantEvent{UUID: id, Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("x")}}}
 	}
 	result := func(tool string, call *protocol.MCPCall) protocol.Event {
-		return &protocol.User{UUID: "r" + tool, Tool: tool, ToolUseResult: "shown", MCP: call}
+		return &protocol.UserEvent{UUID: "r" + tool, Tool: tool, ToolUseResult: "shown", MCP: call}
 	}
 	structured := &protocol.MCPResult{Content: "kept", Meta: json.RawMessage(`{"a":1}`), Structured: json.RawMessage(`{"n":1}`)}
 	record(
@@ -109,7 +109,7 @@ func TestMCPLines(t *testing.T) {
 		result("mcp__s__one", &protocol.MCPCall{Server: "s", Tool: "one", Result: structured}),
 		result("mcp__s__two", &protocol.MCPCall{Server: "s", Tool: "two", NotReadOnly: "no_hint"}),
 		result("Bash", nil), said("a2"), said("a3"), result("Bash", nil), said("a4"),
-		&protocol.User{UUID: "r5", Tool: "mcp__s__one", MCP: &protocol.MCPCall{Server: "s", Tool: "one"}, ToolResultMeta: []protocol.ToolResultMeta{{NonExecutionKind: "user-rejected"}}},
+		&protocol.UserEvent{UUID: "r5", Tool: "mcp__s__one", MCP: &protocol.MCPCall{Server: "s", Tool: "one"}, ToolResultMeta: []protocol.ToolResultMeta{{NonExecutionKind: "user-rejected"}}},
 		said("a5"),
 	)
 	got := pickMembers(t, s, "toolUseResult", "mcpMeta", "mcpCallNotReadOnly", "attributionMcpServer", "attributionMcpTool")
@@ -134,9 +134,9 @@ func TestCommandLines(t *testing.T) {
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/vim x"}},
-		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}},
+		&protocol.AssistantEvent{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailureKind{Kind: "unavailable_headless"}},
 		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", LocalCommand: true, Content: protocol.Content{Text: "<tags>"}},
-		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
+		&protocol.SystemEvent{Subtype: "informational", Fields: []protocol.Field{
 			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptSubmitOutcome{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
 	)
@@ -163,8 +163,8 @@ func TestMembersOfLines(t *testing.T) {
 	where := &movedContext{}
 	s := w.mustOpen(t, transcript.Options{Context: where})
 	failed := protocol.ToolResultBlock{ToolUseID: "t1", Type: "tool_result", IsError: new(true)}
-	result := func(id string, block protocol.ToolResultBlock) *protocol.User {
-		return &protocol.User{
+	result := func(id string, block protocol.ToolResultBlock) *protocol.UserEvent {
+		return &protocol.UserEvent{
 			UUID: id, Tool: "StructuredOutput", ToolResultMeta: []protocol.ToolResultMeta{{ID: "t1"}},
 			Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{block}}},
 		}
@@ -175,9 +175,9 @@ func TestMembersOfLines(t *testing.T) {
 		t, s, result("r2", toolResult("t1")),
 		&protocol.PromptAccepted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
 		&protocol.FailedAPIRequestBeforeRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
-		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
-		&protocol.Assistant{UUID: "a1", Message: protocol.SyntheticMessage("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
-		&protocol.Assistant{UUID: "a2", Message: protocol.SyntheticMessage("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
+		&protocol.UserEvent{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
+		&protocol.AssistantEvent{UUID: "a1", Message: protocol.SyntheticMessage("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
+		&protocol.AssistantEvent{UUID: "a2", Message: protocol.SyntheticMessage("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
 	)
 	var got []map[string]any
 	for _, some := range pickMembers(t, s, "cwd", "toolEndsTurn", "queueSkipAttachments", "error", "resendCannotCure", "errorDetails", "madeBy", "perTurnEffort") {
@@ -220,22 +220,22 @@ func TestMembersOfLines(t *testing.T) {
 // origin, and the duration of a turn (observed with 2.1.330).
 func TestTerminalLines(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	for _, n := range []string{"1", "2"} {
 		record(
 			t, s,
 			&protocol.PromptQueued{Content: protocol.Content{Text: "hi " + n}},
 			&protocol.PromptAccepted{UUID: "u" + n, PermissionMode: "default", Source: "sdk", Content: protocol.Content{Text: "hi " + n}},
-			&protocol.Init{},
-			&protocol.Assistant{UUID: "a" + n, Message: protocol.AssistantMessage{ID: n, Content: []protocol.Block{protocol.Text("hello")}}, Final: &protocol.CompletedMessageInfo{}},
-			&protocol.Result{NumTurns: 1, DurationMS: 7},
+			&protocol.InitEvent{},
+			&protocol.AssistantEvent{UUID: "a" + n, Message: protocol.AssistantMessage{ID: n, Content: []protocol.Block{protocol.Text("hello")}}, Final: &protocol.CompletedMessageInfo{}},
+			&protocol.ResultEvent{NumTurns: 1, DurationMS: 7},
 		)
 	}
 	no := false
-	shown := &protocol.User{UUID: "s", IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
+	shown := &protocol.UserEvent{UUID: "s", IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
 	record(
 		t, s,
-		&protocol.System{Subtype: "compact_boundary", UUID: "b", Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual"})},
+		&protocol.SystemEvent{Subtype: "compact_boundary", UUID: "b", Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual"})},
 		&protocol.ConversationCompacted{Summary: shown}, shown,
 	)
 	closeAll(t, s)
@@ -273,14 +273,14 @@ func TestTerminalLines(t *testing.T) {
 // TestRunningAgents checks that, in a terminal, the line about a turn counts the agents that are still running.
 func TestRunningAgents(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}},
-		&protocol.System{Subtype: "task_started", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}, {Key: "spawn_depth", Value: 1}}},
-		&protocol.Result{NumTurns: 1},
-		&protocol.System{Subtype: "task_notification", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}}},
-		&protocol.Result{NumTurns: 1},
+		&protocol.SystemEvent{Subtype: "task_started", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}, {Key: "spawn_depth", Value: 1}}},
+		&protocol.ResultEvent{NumTurns: 1},
+		&protocol.SystemEvent{Subtype: "task_notification", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}}},
+		&protocol.ResultEvent{NumTurns: 1},
 	)
 	var counts []any
 	for _, line := range pickMembers(t, s, "pendingBackgroundAgentCount", "messageCount") {
@@ -299,7 +299,7 @@ func TestTerminalCommandBeforePrompt(t *testing.T) {
 			w := newWorld(t)
 			where := &remindingContext{}
 			where.mode = protocol.ModeDefault
-			s := w.mustOpen(t, transcript.Options{Context: where, Machine: transcript.Machine{IsTerminal: true}})
+			s := w.mustOpen(t, transcript.Options{Context: where, Machine: transcript.SessionEnvironment{IsTerminal: true}})
 			record(t, s, &protocol.PromptAccepted{UUID: w.id(), LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/model"}})
 			for range prompts {
 				record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
@@ -327,7 +327,7 @@ func TestTerminalCommandBeforePrompt(t *testing.T) {
 // transcripts of 2.1.330.
 func TestQueryInTerminal(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	ofHook := func(event string) *protocol.AttachmentAdded {
 		return &protocol.AttachmentAdded{Attachment: map[string]string{"type": "hook_success", "hookEvent": event}}
 	}
@@ -335,7 +335,7 @@ func TestQueryInTerminal(t *testing.T) {
 		t, s,
 		&protocol.PromptAccepted{UUID: w.id(), WrittenByCLI: true, Content: protocol.Content{Text: "a reminder"}},
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}},
-		ofHook("UserPromptSubmit"), &protocol.Init{}, ofHook("PostToolUse"),
+		ofHook("UserPromptSubmit"), &protocol.InitEvent{}, ofHook("PostToolUse"),
 	)
 	got := map[any]bool{}
 	for _, line := range pickMembers(t, s, "session_id", "attachment", "isMeta") {
@@ -355,7 +355,7 @@ func TestResumedWithoutPrompt(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
 	before := len(readLines(t, s.Path()))
-	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -373,9 +373,9 @@ func TestPromptIndexAfterPrintMode(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
 	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
-	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	record(t, again, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "y"}}, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "z"}})
-	third := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	third := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.SessionEnvironment{IsTerminal: true}})
 	record(t, third, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "z"}})
 	var got []any
 	for _, line := range pickMembers(t, s, "turnPosition") {

@@ -96,36 +96,36 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChanges(now SessionContext) 
 		return nil
 	}
 	if l.environmentWritten {
-		lines = l.outputStyleLines("", now)
+		lines = l.takeOutputStyleChangeLines("", now)
 	}
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
 		withoutSkills := now
 		withoutSkills.Skills = nil
-		lines = append(l.environmentSnapshotAttachments("", now), l.toolAgentAndSkillListings("", withoutSkills, true)...)
+		lines = append(l.takeEnvironmentSnapshotLines("", now), l.takeToolAgentAndSkillLines("", withoutSkills, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
-		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoOrBypassModeStartLines("", now)...)
-		l.autoMode = now.autoOrBypassMode()
+		lines = append(append(lines, l.takeToolAgentAndSkillLines("", SessionContext{Skills: now.Skills}, true)...), l.takeAutoOrBypassModeStartLines("", now)...)
+		l.autoMode = now.autoOrBypassModeAttachment()
 	case l.describedModel != "" && l.describedModel != now.Model:
-		lines = append(lines, l.modelIdentityLine("", now))
+		lines = append(lines, l.takeModelIdentityLine("", now))
 		if l.attributionPending = !terminal; terminal {
-			lines = append(lines, l.commitAndPullRequestAttributionLines("")...)
+			lines = append(lines, l.takeCommitAndPRAttributionLines("")...)
 		}
 	}
-	lines = append(lines, l.changedToolAndServerListings(now)...)
+	lines = append(lines, l.takeToolAndServerChangeLines(now)...)
 	isListed := func(skill ListedItem) bool { return slices.Contains(l.listedSkills, skill.Name) }
 	if late := slices.DeleteFunc(slices.Clone(now.Skills), isListed); l.listedSkills != nil && len(late) > 0 {
-		lines = append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: late}, false)...)
+		lines = append(lines, l.takeToolAgentAndSkillLines("", SessionContext{Skills: late}, false)...)
 	}
 	l.remainingWritten = true
 	l.promptsInPlanMode++
 	lines = append(append(lines, l.takeMemoryLines()...), l.takeModeChangeLines(now)...)
-	return l.lines.writeAfterPendingLines(append(lines, l.remindersOfEachRequest("", now.Remaining)...)...)
+	return l.lines.writeAfterPendingLines(append(lines, l.takeRemindersOfEachRequest("", now.Remaining)...)...)
 }
 
-// outputStyleLines returns the attachment with the instructions of the output style, if the style has changed.
-func (l *contextAttachmentWriter) outputStyleLines(agentID string, now SessionContext) []any {
+// takeOutputStyleChangeLines returns the attachment with the instructions of the output style, if the style has changed.
+func (l *contextAttachmentWriter) takeOutputStyleChangeLines(agentID string, now SessionContext) []any {
 	if agentID != "" || now.OutputStyle == l.describedStyle {
 		return nil
 	}
@@ -135,12 +135,12 @@ func (l *contextAttachmentWriter) outputStyleLines(agentID string, now SessionCo
 		style = attachment{}.with("name", now.OutputStyle, "prompt", now.StyleInstructions)
 		text = "# Output Style: " + now.OutputStyle + "\n" + now.StyleInstructions
 	}
-	return []any{l.conversation.reminderLine("", newAttachment("output_style_instructions", "style", style), text)}
+	return []any{l.conversation.takeNextReminderLine("", newAttachment("output_style_instructions", "style", style), text)}
 }
 
 func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
 	for _, at := range l.memory {
-		lines = append(lines, l.conversation.addedAttachmentLine(at))
+		lines = append(lines, l.conversation.takeNextLineOfAddedAttachment(at))
 	}
 	l.memory = nil
 	return lines
@@ -151,19 +151,19 @@ func (l *contextAttachmentWriter) takeModeChangeLines(now SessionContext) (lines
 	plans := now.ShellMode == protocol.ModePlan
 	if plans != l.planMode {
 		l.planMode, l.planModeReminders = plans, 0
-		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
+		lines = append(lines, l.takePlanModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
 	} else if plans && l.promptsInPlanMode > promptsBetweenPlanModeReminders {
-		lines = append(lines, l.planModeLine("plan_mode"))
+		lines = append(lines, l.takePlanModeLine("plan_mode"))
 	}
-	before, about := l.autoMode, now.autoOrBypassMode()
+	before, about := l.autoMode, now.autoOrBypassModeAttachment()
 	if !l.conversation.options.Machine.IsTerminal || (before == nil) == (about == nil) {
 		return lines
 	}
 	if l.autoMode = about; about != nil {
-		return append(lines, l.autoOrBypassModeStartLines("", now)...)
+		return append(lines, l.takeAutoOrBypassModeStartLines("", now)...)
 	}
 	steers := before[len(before)-2].Value
-	return append(lines, l.conversation.reminderLine("", newAttachment("auto_mode_exit", "bashFirst", steers, "steerOnly", steers, "finishExposedWork", false),
+	return append(lines, l.conversation.takeNextReminderLine("", newAttachment("auto_mode_exit", "bashFirst", steers, "steerOnly", steers, "finishExposedWork", false),
 		"Auto mode has ended. Use the tools for files again to read, search and edit files."))
 }
 
@@ -178,22 +178,22 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 		lines = append(lines, l.conversation.atisLatchLine())
 	}
 	if l.contextWritten { // otherwise, the lines follow the first request
-		lines = append(lines, l.contextDateAndGitAttributionLines("")...)
+		lines = append(lines, l.takeContextDateAttributionLines("")...)
 	}
 	return l.lines.writeAfterPendingLines(lines...)
 }
 
-func (l *contextAttachmentWriter) linesAfterCompaction(restored []*protocol.AttachmentAdded) (lines []any) {
+func (l *contextAttachmentWriter) takeLinesAfterCompaction(restored []*protocol.AttachmentAdded) (lines []any) {
 	for _, at := range restored {
-		lines = append(lines, l.conversation.addedAttachmentLine(at))
+		lines = append(lines, l.conversation.takeNextLineOfAddedAttachment(at))
 	}
 	l.environmentWritten, l.describedStyle, l.attribution, l.listed, l.autoModeCompacted = true, "", "", announcedToolsAndServers{}, true
 	now := l.currentSessionContextOf("")
-	return append(append(lines, l.toolAgentAndSkillListings("", now, false)...), l.environmentSnapshotAttachments("", now)...)
+	return append(append(lines, l.takeToolAgentAndSkillLines("", now, false)...), l.takeEnvironmentSnapshotLines("", now)...)
 }
 
-// autoOrBypassMode describes a mode in which the user does not approve calls; nil means another mode.
-func (now SessionContext) autoOrBypassMode() attachment {
+// autoOrBypassModeAttachment describes a mode in which the user does not approve calls; nil means another mode.
+func (now SessionContext) autoOrBypassModeAttachment() attachment {
 	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
 	if (!steers || !bypass) && (!auto || !steers && !now.ExplainsAuto) {
 		return nil
@@ -205,9 +205,9 @@ func (now SessionContext) autoOrBypassMode() attachment {
 	return about.with("steerOnly", steers, "bypass", bypass)
 }
 
-func (l *contextAttachmentWriter) autoOrBypassModeStartLines(agentID string, now SessionContext) []any {
-	if about := now.autoOrBypassMode(); about != nil {
-		return []any{l.conversation.reminderLine(agentID, about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
+func (l *contextAttachmentWriter) takeAutoOrBypassModeStartLines(agentID string, now SessionContext) []any {
+	if about := now.autoOrBypassModeAttachment(); about != nil {
+		return []any{l.conversation.takeNextReminderLine(agentID, about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
 	}
 	return nil
 }
@@ -215,8 +215,8 @@ func (l *contextAttachmentWriter) autoOrBypassModeStartLines(agentID string, now
 // Plan mode is repeated to the model after some prompts, usually in fewer words (observed with 2.1.330).
 const promptsBetweenPlanModeReminders, planModeRemindersPerFullOne = 5, 5
 
-// planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
-func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.AttachmentLine {
+// takePlanModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
+func (l *contextAttachmentWriter) takePlanModeLine(attachmentType string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.ensurePlanName("")+".md")
 	_, err := os.Stat(file)
 	about := newAttachment(attachmentType)
@@ -225,7 +225,7 @@ func (l *contextAttachmentWriter) planModeLine(attachmentType string) protocol.A
 		l.planModeReminders, l.promptsInPlanMode = l.planModeReminders+1, 0
 	}
 	about = about.with("planFilePath", file, "planExists", err == nil)
-	return l.conversation.reminderLine("", about, attachmentType+": the plan file is "+file)
+	return l.conversation.takeNextReminderLine("", about, attachmentType+": the plan file is "+file)
 }
 
 func (l *contextAttachmentWriter) recordMaxUsedTokens(agentID, model string, u protocol.Usage) {
@@ -238,38 +238,38 @@ func (l *contextAttachmentWriter) recordMaxUsedTokens(agentID, model string, u p
 	l.usedTokens[agentID] = max(l.usedTokens[agentID], u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens+u.OutputTokens)
 }
 
-// remindersOfEachRequest returns the reminders of the tokens and the money that the model may still spend, and of the output style.
-func (l *contextAttachmentWriter) remindersOfEachRequest(agentID string, left protocol.RemainingLimits) (lines []any) {
+// takeRemindersOfEachRequest returns the reminders of the tokens and the money that the model may still spend, and of the output style.
+func (l *contextAttachmentWriter) takeRemindersOfEachRequest(agentID string, left protocol.RemainingLimits) (lines []any) {
 	if left.Tokens > 0 {
 		text := "<total_tokens>" + strconv.Itoa(left.Tokens-l.usedTokens[agentID]) + " tokens left</total_tokens>"
-		lines = append(lines, l.conversation.reminderLine(agentID, newAttachment("total_tokens_reminder", "text", text), text))
+		lines = append(lines, l.conversation.takeNextReminderLine(agentID, newAttachment("total_tokens_reminder", "text", text), text))
 	}
 	if left.BudgetUSD > 0 {
 		remaining := left.BudgetUSD - left.SpentUSD
 		budget := newAttachment("budget_usd", "used", left.SpentUSD, "total", left.BudgetUSD, "remaining", remaining)
 		text := "USD budget: $" + protocol.FormatNumber(left.SpentUSD) + "/$" + protocol.FormatNumber(left.BudgetUSD) + "; $" + protocol.FormatNumber(remaining) + " remaining"
-		lines = append(lines, l.conversation.reminderLine(agentID, budget, text))
+		lines = append(lines, l.conversation.takeNextReminderLine(agentID, budget, text))
 	}
 	if agentID == "" && l.describedStyle != "" {
-		lines = append(lines, l.conversation.reminderLine("", newAttachment("output_style", "style", l.describedStyle), "The output style is "+l.describedStyle+"."))
+		lines = append(lines, l.conversation.takeNextReminderLine("", newAttachment("output_style", "style", l.describedStyle), "The output style is "+l.describedStyle+"."))
 	}
 	return lines
 }
 
-func (l *contextAttachmentWriter) environmentSnapshotAttachments(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) takeEnvironmentSnapshotLines(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.workingDirOf(agentID), m.IsWorktree
-	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentWorktree(agentID) != "" {
+	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentWorktreeOrChangedDir(agentID) != "" {
 		dirs, isWorktree = append(dirs, dir), true
 	}
 	return append([]any{
-		l.conversation.reminderLine(agentID, newAttachment("environment", "snapshot", m.snapshot(dir, dirs, isWorktree)),
+		l.conversation.takeNextReminderLine(agentID, newAttachment("environment", "snapshot", m.snapshot(dir, dirs, isWorktree)),
 			"# Environment\n - Working directory: "+dir+"\n - Git repository: "+strconv.FormatBool(m.IsGitRepo)+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
-		l.modelIdentityLine(agentID, now),
-	}, l.outputStyleLines(agentID, now)...)
+		l.takeModelIdentityLine(agentID, now),
+	}, l.takeOutputStyleChangeLines(agentID, now)...)
 }
 
-func (l *contextAttachmentWriter) modelIdentityLine(agentID string, currentContext SessionContext) protocol.AttachmentLine {
+func (l *contextAttachmentWriter) takeModelIdentityLine(agentID string, currentContext SessionContext) protocol.AttachmentLine {
 	var name, cutoff any
 	text := "You are powered by the model " + currentContext.Model + "."
 	if currentContext.ModelName != "" {
@@ -283,22 +283,22 @@ func (l *contextAttachmentWriter) modelIdentityLine(agentID string, currentConte
 	if agentID == "" {
 		l.describedModel = currentContext.Model
 	}
-	return l.conversation.reminderLine(agentID, newAttachment("model", "identity", attachment{}.with("modelId", currentContext.Model, "marketingName", name, "knowledgeCutoff", cutoff), "text", text), text)
+	return l.conversation.takeNextReminderLine(agentID, newAttachment("model", "identity", attachment{}.with("modelId", currentContext.Model, "marketingName", name, "knowledgeCutoff", cutoff), "text", text), text)
 }
 
-// additionalDirsChangeReminder returns the line that reminds the model of added or removed directories; nil means no change.
-func (th *conversation) additionalDirsChangeReminder(dirsBefore, dirsAfter []string) []any {
+// takeAdditionalDirsChangeLines returns the line that reminds the model of added or removed directories; nil means no change.
+func (th *conversation) takeAdditionalDirsChangeLines(dirsBefore, dirsAfter []string) []any {
 	change := environmentChange{Field: "additionalWorkingDirectories", Added: missingFrom(dirsBefore, dirsAfter), Removed: missingFrom(dirsAfter, dirsBefore)}
 	if len(change.Added)+len(change.Removed) == 0 {
 		return nil
 	}
-	return []any{th.environmentChangeReminder(dirsAfter, change, "The additional working directories are now: "+strings.Join(dirsAfter, ", "))}
+	return []any{th.takeEnvironmentChangeLine(dirsAfter, change, "The additional working directories are now: "+strings.Join(dirsAfter, ", "))}
 }
 
-func (th *conversation) environmentChangeReminder(additionalDirs []string, change environmentChange, text string) protocol.AttachmentLine {
+func (th *conversation) takeEnvironmentChangeLine(additionalDirs []string, change environmentChange, text string) protocol.AttachmentLine {
 	m := th.options.Machine
 	snapshot := m.snapshot(th.workingDirOf(""), append([]string{}, additionalDirs...), m.IsWorktree)
-	return th.reminderLine("", newAttachment("environment", "snapshot", snapshot, "changes", []environmentChange{change}), text)
+	return th.takeNextReminderLine("", newAttachment("environment", "snapshot", snapshot, "changes", []environmentChange{change}), text)
 }
 
 // missingFrom returns the elements of all that are not in known. The result is never nil.
@@ -306,23 +306,23 @@ func missingFrom(known, all []string) []string {
 	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(known, s) })
 }
 
-func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmentSnapshot {
+func (m SessionEnvironment) snapshot(dir string, dirs []string, isWorktree bool) environmentSnapshot {
 	return environmentSnapshot{WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs, Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion}
 }
 
-func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now SessionContext, isFirstListing bool) []any {
+func (l *contextAttachmentWriter) takeToolAgentAndSkillLines(agentID string, now SessionContext, isFirstListing bool) []any {
 	var lines []any
 	if now.Deferred != nil {
-		lines = l.appendDeferredTools(lines, agentID, now, isFirstListing)
+		lines = l.appendDeferredToolsChange(lines, agentID, now, isFirstListing)
 	}
 	if now.Agents != nil {
 		names, texts := namesAndTexts(now.Agents)
 		builtIn, _ := namesAndTexts(slices.DeleteFunc(slices.Clone(now.Agents), func(a ListedItem) bool { return !a.BuiltIn }))
 		agents := newAttachment("agent_listing_delta", "addedTypes", names, "addedLines", texts, "builtInTypes", builtIn, "builtInPluginTypes", []string{}, "removedTypes", []string{}, "isInitial", true, "showConcurrencyNote", !claudecode.FactsOfModel(now.Model).Prompts.NoConcurrencyNote)
-		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
+		lines = append(lines, l.conversation.takeNextReminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(texts, "\n")))
 	}
 	if now.Deferred != nil {
-		lines = l.appendServerInstructions(lines, agentID, now)
+		lines = l.appendServerInstructionsChange(lines, agentID, now)
 	}
 	if now.Skills != nil {
 		names, texts := namesAndTexts(now.Skills)
@@ -335,20 +335,20 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 			l.listedSkills = append(l.listedSkills, names...)
 		}
 		skills := newAttachment("skill_listing", "content", content, "skillCount", len(names), "isInitial", isInitial, "names", names, "digests", digests)
-		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+content))
+		lines = append(lines, l.conversation.takeNextReminderLine(agentID, skills, "Skills of the Skill tool:\n"+content))
 	}
 	return lines
 }
 
-// changedToolAndServerListings returns the attachments about what has changed since the last ones; without earlier ones, it returns nil.
-func (l *contextAttachmentWriter) changedToolAndServerListings(now SessionContext) []any {
+// takeToolAndServerChangeLines returns the attachments about what has changed since the last ones; without earlier ones, it returns nil.
+func (l *contextAttachmentWriter) takeToolAndServerChangeLines(now SessionContext) []any {
 	if l.listed.tools == nil {
 		return nil
 	}
-	return l.appendServerInstructions(l.appendDeferredTools(nil, "", now, true), "", now)
+	return l.appendServerInstructionsChange(l.appendDeferredToolsChange(nil, "", now, true), "", now)
 }
 
-func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID string, now SessionContext, withServers bool) []any {
+func (l *contextAttachmentWriter) appendDeferredToolsChange(lines []any, agentID string, now SessionContext, withServers bool) []any {
 	told := &announcedToolsAndServers{}
 	if agentID == "" {
 		told = &l.listed
@@ -383,10 +383,10 @@ func (l *contextAttachmentWriter) appendDeferredTools(lines []any, agentID strin
 	if len(removed) > 0 {
 		text += "\nTools that are gone:\n" + strings.Join(removed, "\n")
 	}
-	return append(lines, l.conversation.reminderLine(agentID, tools, text))
+	return append(lines, l.conversation.takeNextReminderLine(agentID, tools, text))
 }
 
-func (l *contextAttachmentWriter) appendServerInstructions(lines []any, agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) appendServerInstructionsChange(lines []any, agentID string, now SessionContext) []any {
 	told := []string(nil)
 	if agentID == "" {
 		told = l.listed.instructedServers
@@ -402,7 +402,7 @@ func (l *contextAttachmentWriter) appendServerInstructions(lines []any, agentID 
 	}
 	names, texts := namesAndTexts(added)
 	servers := newAttachment("mcp_instructions_delta", "addedNames", names, "addedBlocks", append([]string{}, texts...), "removedNames", removed)
-	return append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(append(texts, removed...), "\n\n")))
+	return append(lines, l.conversation.takeNextReminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(append(texts, removed...), "\n\n")))
 }
 
 func namesAndTexts(list []ListedItem) (names, texts []string) {
@@ -413,17 +413,17 @@ func namesAndTexts(list []ListedItem) (names, texts []string) {
 	return names, texts
 }
 
-func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID string) []any {
-	return append(l.instructionsGitStatusAndDateLines(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
+func (l *contextAttachmentWriter) takeContextDateAttributionLines(agentID string) []any {
+	return append(l.takeInstructionsGitAndDateLines(agentID), l.takeCommitAndPRAttributionLines(agentID)...)
 }
 
-// instructionsGitStatusAndDateLines returns the attachments instructions, session_context (the state of the repository) and date.
-func (l *contextAttachmentWriter) instructionsGitStatusAndDateLines(agentID string) []any {
+// takeInstructionsGitAndDateLines returns the attachments instructions, session_context (the state of the repository) and date.
+func (l *contextAttachmentWriter) takeInstructionsGitAndDateLines(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	var lines []any
 	now := l.currentSessionContextOf(agentID)
 	if len(now.Instructions) > 0 {
-		line := l.conversation.reminderLine(agentID, newAttachment("instructions", "files", now.Instructions), now.Instructed)
+		line := l.conversation.takeNextReminderLine(agentID, newAttachment("instructions", "files", now.Instructions), now.Instructed)
 		line.RenderedRole = "user"
 		lines = append(lines, line)
 	}
@@ -434,12 +434,12 @@ func (l *contextAttachmentWriter) instructionsGitStatusAndDateLines(agentID stri
 	}
 	if text != "" {
 		state.Attachment = newAttachment("session_context", "context", map[string]string{"gitStatus": text})
-		state.RenderedRole, state.Rendered = "user", []protocol.AttachmentText{{Content: protocol.Reminder("# gitStatus\n" + text)}}
+		state.RenderedRole, state.Rendered = "user", []protocol.AttachmentText{{Content: protocol.InReminderTags("# gitStatus\n" + text)}}
 	}
-	return append(lines, state, l.conversation.reminderLine(agentID, newAttachment("date", "date", today), "Today's date is "+today+"."))
+	return append(lines, state, l.conversation.takeNextReminderLine(agentID, newAttachment("date", "date", today), "Today's date is "+today+"."))
 }
 
-func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID string) []any {
+func (l *contextAttachmentWriter) takeCommitAndPRAttributionLines(agentID string) []any {
 	now := l.currentSessionContextOf(agentID)
 	commit := *cmp.Or(l.conversation.options.Commit, new("Co-Authored-By: "+now.Signature+" <noreply@anthropic.com>"))
 	pr := *cmp.Or(l.conversation.options.PR, new("🤖 Generated with [Claude Code](https://claude.com/claude-code)"))
@@ -450,7 +450,7 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 		l.attribution = commit
 	}
 	signed := newAttachment("remote_session_change", "url", nil, "commit", commit, "pr", pr, "sendUserFileHint", false, "managedCommit", false, "managedPr", false)
-	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+commit+"\nPull requests end with:\n"+pr)
+	line := l.conversation.takeNextReminderLine(agentID, signed, "Commits end with:\n"+commit+"\nPull requests end with:\n"+pr)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
 }

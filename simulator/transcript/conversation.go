@@ -51,17 +51,17 @@ func (th *conversation) agentTranscriptPath(id string) string {
 	return filepath.Join(th.sessionFilesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptIDOfEventAndNextLines returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
-func (th *conversation) promptIDOfEventAndNextLines(ev *protocol.PromptAccepted) string {
+// setPromptIDUnlessWrittenByCLI returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
+func (th *conversation) setPromptIDUnlessWrittenByCLI(ev *protocol.PromptAccepted) string {
 	if !ev.WrittenByCLI {
 		th.promptID = ev.PromptID
 	}
 	return ev.PromptID
 }
 
-func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
+func (th *conversation) takeNextCLILineOfPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
 	e := th.takeNextLineEnvelope("", "", prompt.Timestamp)
-	e.PromptID = th.promptIDOfEventAndNextLines(prompt)
+	e.PromptID = th.setPromptIDUnlessWrittenByCLI(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
@@ -74,7 +74,7 @@ type hostAssistantLine struct {
 	protocol.LineTrailer
 }
 
-func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
+func (th *conversation) takeNextHostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
 	e := th.takeNextLineEnvelope("", host.UUID, "")
 	message := host.Message
 	if message.Get("id") == nil {
@@ -88,11 +88,11 @@ func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) ho
 
 // takeNextLineEnvelope returns the common keys of the next line of an agent's conversation. The line becomes the parent of the line
 // after it, so lines must be written in the order of the calls.
-func (th *conversation) takeNextLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
+func (th *conversation) takeNextLineEnvelope(agentID, uuid, timestamp string) protocol.LineEnvelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
 	}
-	e := protocol.Envelope{
+	e := protocol.LineEnvelope{
 		LineHead:    protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
 		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOrNow(timestamp)},
 		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.workingDirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
@@ -115,7 +115,7 @@ func (th *conversation) workingDirOf(agentID string) string {
 	if th.options.Context == nil {
 		return th.options.CWD
 	}
-	return cmp.Or(th.options.Context.AgentWorktree(agentID), th.options.Context.AgentWorktree(""), th.options.CWD)
+	return cmp.Or(th.options.Context.AgentWorktreeOrChangedDir(agentID), th.options.Context.AgentWorktreeOrChangedDir(""), th.options.CWD)
 }
 
 func (th *conversation) timestampOrNow(timestamp string) string {
@@ -129,24 +129,24 @@ func (th *conversation) takeNextAttachmentLine(agentID, role string, value any) 
 	return attachmentLineOf(th.takeNextLineEnvelope(agentID, "", ""), role, value)
 }
 
-func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.AttachmentLine {
+func attachmentLineOf(e protocol.LineEnvelope, role string, value any) protocol.AttachmentLine {
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
-func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
+func (th *conversation) takeNextLineOfAddedAttachment(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.takeNextLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Role != "system" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}
 	for _, text := range ev.Rendered {
-		line.Rendered = append(line.Rendered, protocol.AttachmentText{Content: protocol.Reminder(text)})
+		line.Rendered = append(line.Rendered, protocol.AttachmentText{Content: protocol.InReminderTags(text)})
 	}
 	return line
 }
 
-func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
+func (th *conversation) takeNextReminderLine(agentID string, value any, text string) protocol.AttachmentLine {
 	line := th.takeNextAttachmentLine(agentID, "system", value)
-	line.Rendered = []protocol.AttachmentText{{Content: protocol.Reminder(text)}}
+	line.Rendered = []protocol.AttachmentText{{Content: protocol.InReminderTags(text)}}
 	return line
 }
 

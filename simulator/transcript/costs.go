@@ -30,7 +30,7 @@ func (c *sessionCosts) addToolDurationAndLineChanges(ev *protocol.ToolExecuted) 
 
 // updateFromResult takes over the costs of the session so far from a result, and adds the duration of its turn. It ignores the
 // result of a session that failed outside a turn.
-func (c *sessionCosts) updateFromResult(ev *protocol.Result) {
+func (c *sessionCosts) updateFromResult(ev *protocol.ResultEvent) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
 	}

@@ -133,7 +133,7 @@ func TestDamagedTranscript(t *testing.T) {
 	if err := json.Unmarshal(bytes.SplitN(after, []byte("\n"), 2)[0], &l); err != nil || l["type"] != "queue-operation" {
 		t.Errorf("line after the damage: %v, %v", l, err)
 	}
-	history := w.mustOpen(t, transcript.Options{Resume: s.ID()}).History()
+	history := w.mustOpen(t, transcript.Options{Resume: s.ID()}).ResumedHistory()
 	var got []string
 	for _, m := range history {
 		got = append(got, m.UUID)
@@ -177,15 +177,15 @@ func TestSubagent(t *testing.T) {
 	parent := "toolu_9"
 	prompt, reply := w.id(), w.id()
 	for _, ev := range []protocol.Event{
-		&protocol.User{
+		&protocol.UserEvent{
 			UUID: prompt, ParentToolUseID: &parent, AgentID: "a1", SubagentType: "Explore", TaskDescription: "look",
 			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "task"}},
 		},
-		&protocol.Assistant{
+		&protocol.AssistantEvent{
 			UUID: reply, ParentToolUseID: &parent, AgentID: "a1", SubagentType: "Explore", TaskDescription: "look",
 			Message: protocol.AssistantMessage{ID: "m", Type: "message", Role: "assistant", Model: "x", Content: []protocol.Block{protocol.Text("done")}},
 		},
-		&protocol.System{Subtype: "task_notification", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}, {Key: "status", Value: "completed"}}},
+		&protocol.SystemEvent{Subtype: "task_notification", Fields: []protocol.Field{{Key: "task_id", Value: "a1"}, {Key: "status", Value: "completed"}}},
 	} {
 		if err := s.Record(ev); err != nil {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func FuzzReadTranscript(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if len(s.History()) == 0 {
+			if len(s.ResumedHistory()) == 0 {
 				t.Error("a conversation without messages")
 			}
 			if err := s.Record(&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}}); err != nil {
@@ -303,7 +303,7 @@ func FuzzReadTranscript(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h := again.History(); h[len(h)-1].Content.Text != "x" {
+			if h := again.ResumedHistory(); h[len(h)-1].Content.Text != "x" {
 				t.Errorf("last message %+v", h[len(h)-1])
 			}
 		}

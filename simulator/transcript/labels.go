@@ -37,7 +37,7 @@ func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
 		lines = append(lines, l.agentSettingLines()...)
 	}
 	if l.conversation.forked || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
-		lines = append(lines, l.modeAndPermissionModeLines()...)
+		lines = append(lines, l.takeModeAndPermissionModeLines()...)
 	}
 	if l.conversation.forked || l.conversation.isFirstConversationInTerminal() && !l.openedByCommand {
 		lines = append(lines, l.conversation.atisLatchLine())
@@ -57,8 +57,8 @@ func (l *sessionListLineBuilder) takeLinesMissingBeforePrompt() []any {
 	return []any{l.conversation.atisLatchLine()}
 }
 
-// transcriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
-func (l *sessionListLineBuilder) transcriptClosingLines() []any {
+// takeTranscriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
+func (l *sessionListLineBuilder) takeTranscriptClosingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.lastLineUUIDs[""]
 	lastPrompt := newAttachment("last-prompt")
 	if l.lastPromptText != "" {
@@ -73,7 +73,7 @@ func (l *sessionListLineBuilder) transcriptClosingLines() []any {
 		lines = append(append(lines, l.titleLines()...), l.agentSettingLines()...)
 	}
 	if l.conversation.resumed || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
-		lines = append(lines, l.modeAndPermissionModeLines()...)
+		lines = append(lines, l.takeModeAndPermissionModeLines()...)
 	}
 	if !appended {
 		lines = append(lines, l.conversation.atisLatchLine())
@@ -108,15 +108,15 @@ func (l *sessionListLineBuilder) agentSettingLines() []any {
 	return []any{l.conversation.labelLine("agent-setting", "agentSetting", l.conversation.options.Agent)}
 }
 
-func (l *sessionListLineBuilder) modeAndPermissionModeLines() []any {
+func (l *sessionListLineBuilder) takeModeAndPermissionModeLines() []any {
 	lines := []any{l.conversation.labelLine("mode", "mode", "normal")}
 	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
-		lines = append(lines, l.currentPermissionModeLine())
+		lines = append(lines, l.takePermissionModeLine())
 	}
 	return lines
 }
 
-func (l *sessionListLineBuilder) currentPermissionModeLine() attachment {
+func (l *sessionListLineBuilder) takePermissionModeLine() attachment {
 	l.writtenMode = l.lastPromptMode
 	if source := l.conversation.options.Context; source != nil {
 		l.writtenMode = cmp.Or(source.SessionContext("").ShellMode, l.lastPromptMode)
@@ -148,7 +148,7 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offered RequestContext) (added bool) {
+func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.AssistantEvent, offered RequestContext) (added bool) {
 	if reply.Final == nil {
 		return false
 	}
@@ -186,7 +186,7 @@ type lineWriter struct {
 
 // writeAfterPendingLines appends lines. The first call also writes the opening lines and, in a fork, the lines copied from the source.
 func (p *lineWriter) writeAfterPendingLines(lines ...any) error {
-	if err := p.writeOpeningLines(); err != nil {
+	if err := p.writeOpeningLinesOnce(); err != nil {
 		return err
 	}
 	if err := p.flush(); err != nil {
@@ -201,8 +201,8 @@ func (p *lineWriter) writeAfterPendingLines(lines ...any) error {
 	return p.conversation.writer.writeLines(p.conversation.path, lines...)
 }
 
-// writeUsedTool writes a new tools-used line, unless name is empty or the tool is in an earlier line.
-func (p *lineWriter) writeUsedTool(name string) error {
+// writeUsedToolIfNew writes a new tools-used line, unless name is empty or the tool is in an earlier line.
+func (p *lineWriter) writeUsedToolIfNew(name string) error {
 	if name == "" || !p.sessionListLines.addUsedTool(name) {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (p *lineWriter) flush() error {
 	return p.conversation.writer.writeLines(p.conversation.path, held...)
 }
 
-func (p *lineWriter) writeOpeningLines() error {
+func (p *lineWriter) writeOpeningLinesOnce() error {
 	if p.opened {
 		return nil
 	}

@@ -49,18 +49,18 @@ func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool
 	if isTaskNotice && len(kept) == 1 {
 		var b protocol.TextBlock
 		if json.Unmarshal(kept[0], &b) == nil {
-			kept[0] = rawTextBlock(protocol.Reminder(b.Text))
+			kept[0] = rawTextBlock(protocol.InReminderTags(b.Text))
 		}
 	}
-	kept = c.loadReferencedTools(kept)
-	c.addMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
+	kept = c.markToolsLoadedAndAddTexts(kept)
+	c.addOrMergeMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
 }
 
-// addReply adds a block of a reply. The CLI drops an empty reply and an error message. Then the messages since the last reply
+// addReplyOrReopenMessages adds a block of a reply. The CLI drops an empty reply and an error message. Then the messages since the last reply
 // become part of the next ones, because the CLI builds each request from the lines of the transcript.
-func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool) {
+func (c *modelInput) addReplyOrReopenMessages(id string, content []json.RawMessage, isError bool) {
 	if !isError && (len(content) != 1 || !isBlankTextBlock(content[0])) {
-		c.addMessage("assistant", id, content, false)
+		c.addOrMergeMessage("assistant", id, content, false)
 		return
 	}
 	if isError && c.beforeReduction != nil {
@@ -72,9 +72,9 @@ func (c *modelInput) addReply(id string, content []json.RawMessage, isError bool
 	c.reopenMessagesSinceReply()
 }
 
-// hashMessagesAndDropAnswered returns the hashes of the messages, the number of messages up to the last one with content, and the
+// messageHashesDroppingAnswered returns the hashes of the messages, the number of messages up to the last one with content, and the
 // number of its blocks. It drops the content of answered messages.
-func (c *modelInput) hashMessagesAndDropAnswered() (_ []string, count, lastBlockCount int) {
+func (c *modelInput) messageHashesDroppingAnswered() (_ []string, count, lastBlockCount int) {
 	hashes, firstUnanswered := []string{}, c.indexAfterLastReply()
 	for i, m := range c.messages {
 		if hashes = append(hashes, m.hash); m.role != "system" || len(m.content) > 0 {
@@ -108,11 +108,11 @@ func (c *modelInput) addToolSearchGoneMessage() {
 	c.beforeReduction = slices.Clone(c.messages)
 	c.reopenMessagesSinceReply()
 	if len(c.context.Deferred) > 0 {
-		c.addAttachmentTexts("system", []protocol.AttachmentText{{Content: protocol.Reminder("ToolSearch is gone. Call the tools that it would load directly.")}})
+		c.addAttachmentTexts("system", []protocol.AttachmentText{{Content: protocol.InReminderTags("ToolSearch is gone. Call the tools that it would load directly.")}})
 	}
 }
 
-func (c *modelInput) addMessage(role, id string, content []json.RawMessage, differsFromLines bool) {
+func (c *modelInput) addOrMergeMessage(role, id string, content []json.RawMessage, differsFromLines bool) {
 	if n := len(c.messages); role == "assistant" && n > c.sentMessages+1 && c.messages[n-2].role == role && c.messages[n-2].id == id {
 		// A call of the last reply ended before the next block of the reply was complete.
 		reply := &c.messages[n-2]
@@ -154,7 +154,7 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 	}
 	if systemTexts != nil {
 		joined := strings.ReplaceAll(strings.Join(systemTexts, ""), "\n</system-reminder><system-reminder>\n", "\n")
-		c.addMessage(role, "", []json.RawMessage{rawTextBlock(joined)}, true)
+		c.addOrMergeMessage(role, "", []json.RawMessage{rawTextBlock(joined)}, true)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 func (c *modelInput) insertReminderInUserMessage(beforeIndex int, text string, isOwnBlock bool) {
 	for i := beforeIndex - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
-			at := m.countLeadingReminders()
+			at := m.indexAfterLeadingReminders()
 			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
 				if isOwnBlock || i < beforeIndex-1 && c.messages[beforeIndex-1].role == "system" { // texts of hooks precede the reminder
 					m.content, m.differsFromLines = append(m.content, rawTextBlock(text)), true
@@ -242,7 +242,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 		if m.role == "assistant" {
 			flush()
 		}
-		c.addMessage(m.role, m.id, m.content, m.differsFromLines)
+		c.addOrMergeMessage(m.role, m.id, m.content, m.differsFromLines)
 	}
 	flush()
 }
@@ -250,9 +250,9 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 func (c *modelInput) addSystemText(text string) {
 	role := "system"
 	if n := len(c.messages); n > 0 && c.messages[n-1].role == "assistant" { // no system message may follow a reply
-		role, text = "user", protocol.Reminder(text)
+		role, text = "user", protocol.InReminderTags(text)
 	}
-	c.addMessage(role, "", []json.RawMessage{rawTextBlock(text)}, true)
+	c.addOrMergeMessage(role, "", []json.RawMessage{rawTextBlock(text)}, true)
 }
 
 // addEmptySystemMessageForConfig adds an empty system message after the first message if no reminder contains the message config.
@@ -262,7 +262,7 @@ func (c *modelInput) addEmptySystemMessageForConfig(now RequestContext) {
 	}
 }
 
-func (m *inputMessage) countLeadingReminders() int {
+func (m *inputMessage) indexAfterLeadingReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
 	for i := m.imageEnd; i < len(m.content); i++ {
 		if !strings.HasPrefix(string(m.content[i]), start) {
@@ -281,8 +281,8 @@ func countBlocks(blocks []json.RawMessage, kind string) (n int) {
 	return n
 }
 
-// loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
-func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []json.RawMessage) {
+// markToolsLoadedAndAddTexts adds a text after the results of ToolSearch, and marks the tools in them as loaded.
+func (c *modelInput) markToolsLoadedAndAddTexts(content []json.RawMessage) (withText []json.RawMessage) {
 	for _, block := range slices.Clone(content) {
 		names := toolsReferencedByResult(block)
 		for _, name := range names {
@@ -323,12 +323,12 @@ func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.Att
 		return
 	}
 	image, _ := protocol.Marshal(protocol.Image(about.Content.File.Type, about.Content.File.Base64)) // encoding strings cannot fail
-	call := protocol.Reminder(`Called the Read tool with the following input: {"file_path":` + plainjson.MarshalString(about.Filename) + "}")
+	call := protocol.InReminderTags(`Called the Read tool with the following input: {"file_path":` + plainjson.MarshalString(about.Filename) + "}")
 	if !c.insertMentionMessageBeforePrompt(call) {
 		c.insertReminderInUserMessage(len(c.messages), call, true)
 	}
 	m := &c.messages[len(c.messages)-1]
-	at := m.countLeadingReminders()
+	at := m.indexAfterLeadingReminders()
 	m.content, m.imageEnd, m.differsFromLines = slices.Insert(m.content, at, json.RawMessage(image)), at+1, true
 }
 

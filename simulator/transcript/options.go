@@ -41,17 +41,17 @@ type Options struct {
 	Entrypoint string // empty means sdk-cli
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
-	Machine    Machine
+	Machine    SessionEnvironment
 	// Commit and PR are the texts with which the model ends commit messages and pull requests; nil means the default
 	// text. If both are "", the model gets no instruction about them.
 	Commit, PR *string
 	Context    ContextSource                  // nil means that nothing is known about the model
-	Clock      Clock                          // required
+	Clock      ClockWithIDs                   // required
 	OnLine     func(path string, line []byte) // receives each written line, in order, without its newline (--session-mirror); nil or NoPersist means none
 }
 
-// Clock provides time and ids (UUID v4).
-type Clock interface {
+// ClockWithIDs provides time and ids (UUID v4).
+type ClockWithIDs interface {
 	Now() time.Time
 	NewID() string
 }
@@ -61,9 +61,9 @@ type ContextSource interface {
 	// SessionContext returns the context of a sub-agent; an empty id means the main conversation.
 	SessionContext(agentID string) SessionContext
 	CurrentModel(agentID string) CurrentModel
-	// AgentWorktree returns the worktree in which an agent works; empty means the directory of the session. For the main
+	// AgentWorktreeOrChangedDir returns the worktree in which an agent works; empty means the directory of the session. For the main
 	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
-	AgentWorktree(agentID string) string
+	AgentWorktreeOrChangedDir(agentID string) string
 	// GitStatus returns the state of the repository for the model; empty if the model does not receive it.
 	GitStatus(agentID string) string
 	// RequestContext returns what requests to the model contain in addition to messages.
@@ -99,8 +99,8 @@ type RequestContext struct {
 	PromptCache    string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
-// Machine describes the computer in the environment attachment of a transcript.
-type Machine struct {
+// SessionEnvironment describes the computer in the environment attachment of a transcript.
+type SessionEnvironment struct {
 	Platform                    string // "linux"
 	OSVersion, GitBranch, Shell string
 	IsGitRepo                   bool

@@ -33,7 +33,7 @@ func TestLinesAroundPrompt(t *testing.T) {
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: "u1", PromptID: "p1", Content: protocol.Content{Blocks: []protocol.Block{image}}},
-		&protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: "c1", LocalCommand: true, Content: protocol.Content{Text: "/model"}}, Output: &protocol.User{UUID: "o1", Message: text("Set")}},
+		&protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: "c1", LocalCommand: true, Content: protocol.Content{Text: "/model"}}, Output: &protocol.UserEvent{UUID: "o1", Message: text("Set")}},
 		&protocol.PromptAccepted{UUID: "u2", PromptID: "p2", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("see"), image}}},
 	)
 	closeAll(t, s)

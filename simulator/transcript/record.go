@@ -32,7 +32,7 @@ type recorder struct {
 
 	lastCallCheck        struct{ messageID, requestID string } // last check of the calls of a message
 	lastStructuredOutput attachment                            // output of the last call
-	unrecordedFallback   *protocol.System                      // change of the model that is not recorded yet; nil means none
+	unrecordedFallback   *protocol.SystemEvent                 // change of the model that is not recorded yet; nil means none
 }
 
 func newRecorder(th *conversation) *recorder {
@@ -51,21 +51,21 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	}
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
-		return r.prepareQueueLines(ev)
+		return r.holdLinesAboutQueuedPrompt(ev)
 	case *protocol.PromptAccepted:
 		return r.recordPrompt(ev)
 	case *protocol.PromptAbsorbed:
 		return r.recordAbsorbedPrompt(ev)
 	case *protocol.HostCommandRan:
 		r.unrecordedHostCommands = append(r.unrecordedHostCommands, ev)
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 		return r.attachments.writeFirstRequestAttachments()
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		return r.recordAssistant(ev)
-	case *protocol.User:
+	case *protocol.UserEvent:
 		return r.recordUser(ev)
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		return r.recordResult(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		return r.recordRetry(ev)
@@ -78,12 +78,12 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	case *protocol.ConversationCompacted:
 		return r.recordLinesAfterCompactBoundary(ev)
 	case *protocol.TurnPromptWithdrawnByUser:
-		return r.restoreStateBeforeWithdrawnPrompt()
-	case *protocol.StopHooks:
+		return r.writeRequestAndRestoreState()
+	case *protocol.StopHooksRan:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
 		return r.recordAttachment(ev)
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		return r.recordSystem(ev)
 	case *protocol.TranscriptOnlyEvent:
 		return r.writeLinesOfEvent(ev.Event)
@@ -101,7 +101,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 // for a mentioned file; its lines are written with that context.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
 	if matched, is := ev.(*protocol.RuleMatchOutcome); is {
-		r.requests.inputOf(matched.AgentID).isUnanswered = true
+		r.requests.getOrAddInputOf(matched.AgentID).isUnanswered = true
 	}
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
 		err = cmp.Or(r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce(""))
@@ -120,19 +120,19 @@ func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err er
 
 func showsThatReplyHasEnded(ev protocol.Event) bool {
 	switch ev := ev.(type) {
-	case *protocol.StopHooks, *protocol.PromptAccepted:
+	case *protocol.StopHooksRan, *protocol.PromptAccepted:
 		return true
 	case *protocol.AttachmentAdded:
 		a, _ := ev.Attachment.(protocol.HookAttachment)
 		return ev.AgentID == "" && (ev.Role == "user" || a.Type == "async_hook_response" || slices.ContainsFunc(a.Fields, func(f protocol.Field) bool { return f.Value == "PostToolBatch" }))
-	case *protocol.User:
+	case *protocol.UserEvent:
 		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary && ev.Expansion == nil
 	}
 	return false
 }
 
-// prepareQueueLines prepares the lines about a prompt that entered and left the queue. They are written with the next lines.
-func (r *recorder) prepareQueueLines(ev *protocol.PromptQueued) error {
+// holdLinesAboutQueuedPrompt prepares the lines about a prompt that entered and left the queue. They are written with the next lines.
+func (r *recorder) holdLinesAboutQueuedPrompt(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOrNow(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
 	out.Operation = "dequeue"
@@ -165,14 +165,14 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	r.saveRecorderStateAndNamePlan(ev)
 	r.conversation.inQuery = false
-	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
+	mended := r.takeLinesCompletingTurn(ev.PromptID)
 	if ev.Preamble != "" {
-		line := r.conversation.cliLineAddedToPrompt(ev, userStringContent(protocol.Reminder(ev.Preamble)))
+		line := r.conversation.takeNextCLILineOfPrompt(ev, userStringContent(protocol.InReminderTags(ev.Preamble)))
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
 	e := r.conversation.takeNextLineEnvelope("", ev.UUID, ev.Timestamp)
-	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
+	e.PromptID = r.conversation.setPromptIDUnlessWrittenByCLI(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.WrittenByCLI, RowSource: "local",
@@ -194,12 +194,12 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if r.attachments.beforeCommand = r.attachments.currentSessionContextOf(""); ev.Expansion == nil {
 		r.attachments.prompt = ev
 	}
-	return r.lines.writeAfterPendingLines(append(mended, r.promptLinesSplitIfQueued(ev, line)...)...)
+	return r.lines.writeAfterPendingLines(append(mended, r.takePromptLinesSplitIfQueued(ev, line)...)...)
 }
 
-// promptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
+// takePromptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
 // prompt that became part of the turn.
-func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
+func (r *recorder) takePromptLinesSplitIfQueued(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}
 	}
@@ -221,7 +221,7 @@ func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line pr
 // recordHostCommandsBeforePrompt records a host's commands since the previous prompt, with the prompt id of prompt.
 func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
 	for _, c := range r.unrecordedHostCommands {
-		c.Command.PromptID = r.conversation.promptIDOfEventAndNextLines(prompt)
+		c.Command.PromptID = r.conversation.setPromptIDUnlessWrittenByCLI(prompt)
 		err = cmp.Or(err, r.recordSlashCommandPrompt(c.Command, 0), r.recordUser(c.Output))
 	}
 	r.unrecordedHostCommands = nil
@@ -288,13 +288,13 @@ func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtM
 	} {
 		e := r.conversation.takeNextLineEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
-		line.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
+		line.PromptID = r.conversation.setPromptIDUnlessWrittenByCLI(ev)
 		lines, uuid = append(lines, line), ev.UUID
 	}
 	return r.lines.writeAfterPendingLines(lines...)
 }
 
-func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
+func (r *recorder) recordAssistant(ev *protocol.AssistantEvent) error {
 	if ev.LocalCommandSource != "" {
 		return r.recordLocalCommand(ev)
 	}
@@ -302,16 +302,16 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	r.sessionListLines.hasReply = r.sessionListLines.hasReply || agentID == ""
 	lines := r.takeRequestAndFallbackLines(agentID, ev)
 	line := r.takeNextAssistantLine(agentID, ev)
-	r.requests.inputOf(agentID).isReplyTruncated = ev.Final != nil && ev.Final.StopReason == "max_tokens"
+	r.requests.getOrAddInputOf(agentID).isReplyTruncated = ev.Final != nil && ev.Final.StopReason == "max_tokens"
 	if agentID != "" {
-		if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
+		if r.sessionListLines.recordUsedTools(ev, r.requests.getOrAddInputOf(agentID).context) && r.lines.opened {
 			if err := r.lines.writeAfterPendingLines(r.sessionListLines.toolsUsedLine()); err != nil {
 				return err
 			}
 		}
-		return r.agents.write(agentID, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
+		return r.agents.writeLinesCreatingMetaFile(agentID, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
-	if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf("").context) {
+	if r.sessionListLines.recordUsedTools(ev, r.requests.getOrAddInputOf("").context) {
 		lines = append(lines, r.sessionListLines.toolsUsedLine())
 	}
 	if err := r.lines.writeAfterPendingLines(append(lines, line)...); err != nil {
@@ -328,10 +328,10 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 			return err
 		}
 	}
-	return r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
+	return r.lines.writeAfterPendingLines(r.sessionListLines.takeTranscriptClosingLines()...)
 }
 
-func (r *recorder) takeNextAssistantLine(agentID string, ev *protocol.Assistant) any {
+func (r *recorder) takeNextAssistantLine(agentID string, ev *protocol.AssistantEvent) any {
 	e := r.conversation.takeNextLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
@@ -358,11 +358,11 @@ func (r *recorder) takeNextAssistantLine(agentID string, ev *protocol.Assistant)
 		LineHead:           e.LineHead,
 		Message:            protocol.LineAssistantMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestRef: r.requests.inputOf(agentID).requestID, RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
-		LineAttribution: r.attribution.forAgent(agentID).attributeMessage(ev),
+		RequestID: ev.RequestID, RequestRef: r.requests.getOrAddInputOf(agentID).requestID, RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.getOrAddInputOf(agentID).context.PromptCache, "5m"),
+		LineAttribution: r.attribution.getOrAddForAgent(agentID).attributeMessage(ev),
 		Type:            "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
-	if r.requests.inputOf(agentID).context.ChecksCalls {
+	if r.requests.getOrAddInputOf(agentID).context.ChecksCalls {
 		if r.lastCallCheck.messageID != m.ID {
 			r.lastCallCheck.messageID, r.lastCallCheck.requestID = m.ID, r.conversation.options.Clock.NewID()
 		}
@@ -398,7 +398,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 }
 
 // writeLinesBeforeUser writes the structured output that ends a turn, or, before a CLI prompt to an agent, its system prompt and tools.
-func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
+func (r *recorder) writeLinesBeforeUser(ev *protocol.UserEvent, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":
 		return r.lines.writeAfterPendingLines(r.conversation.takeNextAttachmentLine("", "", r.lastStructuredOutput))
@@ -410,7 +410,7 @@ func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsT
 	return nil
 }
 
-func (r *recorder) recordUser(ev *protocol.User) error {
+func (r *recorder) recordUser(ev *protocol.UserEvent) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // the transcript already contains the text
 	}
@@ -440,7 +440,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		if !ran && len(ev.ToolResultMeta) > 0 {
 			call = nil
 		}
-		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(call)
+		r.attribution.getOrAddForAgent(agentID).attributeFollowingMessagesToMCPCall(call)
 	}
 	setMCPResult(&line, ev.MCP)
 	if line.Companion = ev.Companion || ev.Expansion != nil; ev.Expansion != nil && ev.Expansion.Reminds {
@@ -454,8 +454,8 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		r.attribution.recordForkedSkillAgent(agentID, ev.Expansion.Name)
 	}
 	if agentID != "" {
-		r.requests.inputOf(agentID).hasResults = r.requests.inputOf(agentID).hasResults || hasToolResult(ev.Message.Content)
-		return r.agents.recordUser(agentID, ev, line)
+		r.requests.getOrAddInputOf(agentID).hasResults = r.requests.getOrAddInputOf(agentID).hasResults || hasToolResult(ev.Message.Content)
+		return r.agents.writeUserLineAndStartContext(agentID, ev, line)
 	}
 	if err := r.lines.writeAfterPendingLines(line); err != nil || ev.Expansion == nil {
 		return err
@@ -480,11 +480,11 @@ func (r *recorder) writeClosingLinesAndCosts() error {
 	}
 	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {
 		written := r.sessionListLines.writtenMode
-		lines := r.sessionListLines.transcriptClosingLines()
+		lines := r.sessionListLines.takeTranscriptClosingLines()
 		if r.turnClosed || r.conversation.isFirstConversationInTerminal() && r.promptCount == 0 {
 			lines = lines[:1] // only the first line and perhaps the mode have changed
 			if written != "" && written != r.sessionListLines.writtenMode {
-				lines = append(lines, r.sessionListLines.currentPermissionModeLine())
+				lines = append(lines, r.sessionListLines.takePermissionModeLine())
 			}
 		}
 		if err := r.lines.writeAfterPendingLines(lines...); err != nil {

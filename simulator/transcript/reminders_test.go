@@ -36,14 +36,14 @@ func TestPlanMode(t *testing.T) {
 	where := &remindingContext{}
 	where.mode = protocol.ModePlan
 	s := w.mustOpen(t, transcript.Options{Context: where})
-	reply := func() *protocol.Assistant {
-		return &protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
+	reply := func() *protocol.AssistantEvent {
+		return &protocol.AssistantEvent{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
 	}
-	record(t, s, &protocol.PromptAccepted{UUID: w.id(), PermissionMode: protocol.ModePlan, Content: protocol.Content{Text: "go"}}, &protocol.Init{}, reply())
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), PermissionMode: protocol.ModePlan, Content: protocol.Content{Text: "go"}}, &protocol.InitEvent{}, reply())
 	where.mode = protocol.ModeBypass
 	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, reply())
 	closeAll(t, s)
-	if name := s.PlanName(); !regexp.MustCompile(`^go-[a-z]+-[a-z]+$`).MatchString(name) || s.CreatePlanName("other") != name {
+	if name := s.PlanName(); !regexp.MustCompile(`^go-[a-z]+-[a-z]+$`).MatchString(name) || s.EnsurePlanName("other") != name {
 		t.Errorf("the plan file is %s", name)
 	}
 	var told []string
@@ -69,8 +69,8 @@ func TestResumedDirectory(t *testing.T) {
 		s := w.mustOpen(t, transcript.Options{Context: where, Resume: id})
 		where.dir = dir
 		record(
-			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{},
-			&protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
+			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.InitEvent{},
+			&protocol.AssistantEvent{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
 		)
 		closeAll(t, s)
 		path, id = s.Path(), s.ID()
@@ -93,8 +93,8 @@ func TestChangedModel(t *testing.T) {
 	for _, model := range []string{"m1", "m1", "m2"} {
 		s := w.mustOpen(t, transcript.Options{Context: lowEffortContext{Model: model}, Resume: id})
 		record(
-			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{},
-			&protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
+			t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.InitEvent{},
+			&protocol.AssistantEvent{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}},
 		)
 		closeAll(t, s)
 		path, id = s.Path(), s.ID()
@@ -117,11 +117,11 @@ func TestRemindersOfRequests(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{Context: where})
 	parent, prompts := "toolu_9", 0
 	conversation := func(agent string) {
-		prompt := &protocol.User{UUID: w.id(), Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "task"}}, AgentID: agent}
-		result := &protocol.User{UUID: w.id(), Tool: "Bash", AgentID: agent, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{toolResult("t1")}}}}
-		replies := [2]*protocol.Assistant{}
+		prompt := &protocol.UserEvent{UUID: w.id(), Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "task"}}, AgentID: agent}
+		result := &protocol.UserEvent{UUID: w.id(), Tool: "Bash", AgentID: agent, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{toolResult("t1")}}}}
+		replies := [2]*protocol.AssistantEvent{}
 		for i, b := range []protocol.Block{call("t1"), protocol.Text("done")} {
-			replies[i] = &protocol.Assistant{UUID: w.id(), AgentID: agent, Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{b}}}
+			replies[i] = &protocol.AssistantEvent{UUID: w.id(), AgentID: agent, Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{b}}}
 		}
 		if agent != "" {
 			prompt.ParentToolUseID, result.ParentToolUseID, replies[0].ParentToolUseID, replies[1].ParentToolUseID = &parent, &parent, &parent, &parent
@@ -132,7 +132,7 @@ func TestRemindersOfRequests(t *testing.T) {
 			if prompts == 2 {
 				accepted.Source, accepted.Preamble = "system", "Bash is known"
 			}
-			record(t, s, accepted, &protocol.Init{})
+			record(t, s, accepted, &protocol.InitEvent{})
 		}
 		record(t, s, replies[0])
 		if agent == "" {
@@ -182,7 +182,7 @@ func TestRemainingTokens(t *testing.T) {
 	o := transcript.Options{Context: &remindingContext{}}
 	s := w.mustOpen(t, o)
 	turn := func(input int) {
-		record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{}, &protocol.Assistant{
+		record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.InitEvent{}, &protocol.AssistantEvent{
 			UUID: w.id(), Final: &protocol.CompletedMessageInfo{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: input, OutputTokens: 1}},
 			Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Model: "claude-haiku-5-5", Content: []protocol.Block{protocol.Text("a")}},
 		})
@@ -212,8 +212,8 @@ func TestRemainingTokens(t *testing.T) {
 func TestGitStatus(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Context: repositoryContext{}})
-	reply := &protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
-	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{}, reply)
+	reply := &protocol.AssistantEvent{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.InitEvent{}, reply)
 	closeAll(t, s)
 	for _, l := range readLines(t, s.Path()) {
 		if about, ok := l["attachment"].(line); ok && about["type"] == "session_context" {

@@ -30,7 +30,7 @@ const (
 	reminderTextAfterRepliesWithoutText = "Tell the user about the state of the work."
 )
 
-func (l *modelRequestLog) inputOf(agentID string) *modelInput {
+func (l *modelRequestLog) getOrAddInputOf(agentID string) *modelInput {
 	if l.inputByAgentID[agentID] == nil {
 		l.inputByAgentID[agentID] = &modelInput{loadedTools: map[string]bool{}, snapshotCount: map[bool]int{true: 2}[l.conversation.options.Machine.IsBare]}
 	}
@@ -48,24 +48,24 @@ func (l *modelRequestLog) addWrittenLinesToModelInput() {
 func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
-		l.inputOf(line.AgentID).addUserMessage(rawContentBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+		l.getOrAddInputOf(line.AgentID).addUserMessage(rawContentBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
-		l.inputOf(line.AgentID).addReply(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
+		l.getOrAddInputOf(line.AgentID).addReplyOrReopenMessages(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.LocalCommandLine:
 		if !line.DisplayOnly {
-			l.inputOf("").addMessage("user", "", []json.RawMessage{rawTextBlock(line.Content)}, false)
+			l.getOrAddInputOf("").addOrMergeMessage("user", "", []json.RawMessage{rawTextBlock(line.Content)}, false)
 		}
 	case hostAssistantLine:
-		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), contentBlocksFromJSON(line.Message.Get("content")), false)
+		l.getOrAddInputOf("").addOrMergeMessage("assistant", plainjson.JSString(line.Message.Get("id")), contentBlocksFromJSON(line.Message.Get("content")), false)
 	case protocol.SyntheticLine:
-		l.inputOf(line.AgentID).addReply(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), line.IsAPIErrorMessage)
+		l.getOrAddInputOf(line.AgentID).addReplyOrReopenMessages(line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), line.IsAPIErrorMessage)
 	case protocol.AttachmentLine:
-		if c := l.inputOf(line.AgentID); !l.remindedUUIDs[line.UUID] {
+		if c := l.getOrAddInputOf(line.AgentID); !l.remindedUUIDs[line.UUID] {
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
-		c := l.inputOf(line.AgentID)
+		c := l.getOrAddInputOf(line.AgentID)
 		c.messages, c.sentMessages, c.sentHashes = nil, 0, nil
 	}
 }
@@ -111,7 +111,7 @@ func (l *modelRequestLog) restoreFromAttachment(c *modelInput, a recordedAttachm
 
 // restoreFromTranscript rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
 func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID string, isFork bool) {
-	c := l.inputOf("")
+	c := l.getOrAddInputOf("")
 	for _, e := range t.branchLines(leafUUID) {
 		var line struct {
 			Subtype, TurnOrigin, RenderedRole string
@@ -133,7 +133,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "user":
 			c.addUserMessage(contentBlocksFromJSON(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
-			c.addReply(line.Message.ID, contentBlocksFromJSON(line.Message.Content), line.IsAPIErrorMessage)
+			c.addReplyOrReopenMessages(line.Message.ID, contentBlocksFromJSON(line.Message.Content), line.IsAPIErrorMessage)
 			l.attachments.recordMaxUsedTokens("", line.Message.Model, line.Message.Usage)
 		case "attachment":
 			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
@@ -144,7 +144,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			case line.Subtype == "compact_boundary":
 				c.messages, l.attachments.listed = nil, announcedToolsAndServers{}
 			case line.Subtype == "local_command" && !line.IsDisplayOnly:
-				c.addMessage("user", "", contentBlocksFromJSON(line.Content), false)
+				c.addOrMergeMessage("user", "", contentBlocksFromJSON(line.Content), false)
 			}
 		}
 	}
@@ -158,8 +158,8 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 
 // recordRequestAndReturnLines records that the request that reply answers was sent, and returns the lines about it. It returns
 // nil if reply answers no request, or if an earlier block of reply has written the lines. reply may be an API error message.
-func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *protocol.Assistant) []any {
-	c := l.inputOf(agentID)
+func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *protocol.AssistantEvent) []any {
+	c := l.getOrAddInputOf(agentID)
 	c.isUnanswered = false
 	failed := reply.IsAPIErrorMessage
 	if l.conversation.writer.isDisabled || reply.Message.Model == protocol.SyntheticModel && !failed || reply.Message.ID == c.replyID && !failed {
@@ -173,7 +173,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		c.snapshotCount++
 		lines = append(lines, l.conversation.takeNextAttachmentLine(agentID, "", newAttachment("prompt_snapshot", "systemPrompt", []string{systemPromptText}, "reminderFold", false, "echoWireToolInputs", false, "contextRendering", "announced")))
 	} else {
-		lines = l.promptAndToolsSnapshotAfterFirstReply(agentID)
+		lines = l.takePromptSnapshotAfterReply(agentID)
 	}
 	if !c.isRepetition {
 		c.updateReminderCounters()
@@ -203,7 +203,7 @@ func (l *modelRequestLog) recordRequestAndReturnLines(agentID string, reply *pro
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
 		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Thread: protocol.RequestThread{Type: "none"},
 	}
-	hashes, count, blocks := c.hashMessagesAndDropAnswered()
+	hashes, count, blocks := c.messageHashesDroppingAnswered()
 	for line.Keep < min(len(hashes), len(c.sentHashes)) && hashes[line.Keep] == c.sentHashes[line.Keep] {
 		line.Keep, line.Base = line.Keep+1, c.requestID
 	}
@@ -230,7 +230,7 @@ func (l *modelRequestLog) currentRequestContextOf(agentID string) (now RequestCo
 // takeContextLinesOfBareSession returns, once, the session context of a --bare session, which the model does not receive.
 func (l *modelRequestLog) takeContextLinesOfBareSession() (lines []any) {
 	if a := l.attachments; l.conversation.options.Machine.IsBare && !a.contextWritten && !l.conversation.resumed {
-		a.contextWritten, lines = true, a.contextDateAndGitAttributionLines("")
+		a.contextWritten, lines = true, a.takeContextDateAttributionLines("")
 	}
 	for _, line := range lines {
 		l.remindedUUIDs[line.(protocol.AttachmentLine).UUID] = true
@@ -245,58 +245,58 @@ func (l *modelRequestLog) takeReminderLinesOfNextRequest(agentID string, input *
 		return nil
 	}
 	if agentID != "" {
-		lines = append(lines, l.listingsWithFirstResults(agentID)...)
+		lines = append(lines, l.takeListingsWithFirstResults(agentID)...)
 		if input.requestID != "" {
-			lines = append(lines, l.attachments.remindersOfEachRequest(agentID, now.Remaining)...)
+			lines = append(lines, l.attachments.takeRemindersOfEachRequest(agentID, now.Remaining)...)
 		}
 		return lines
 	}
 	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder && claudecode.FactsOfModel(now.Params.Model).RemindedOfSilence {
-		lines = append(lines, l.conversation.reminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
+		lines = append(lines, l.conversation.takeNextReminderLine("", newAttachment("silent_turn_reminder", "text", reminderTextAfterRepliesWithoutText), reminderTextAfterRepliesWithoutText))
 	}
 	if !now.SystemTurns && input.linesSinceTaskCall >= linesWithoutTaskCallBeforeReminder {
 		input.linesSinceTaskCall = 0
-		lines = append(lines, l.conversation.reminderLine("", newAttachment("task_reminder", "content", []string{}, "itemCount", 0), "Keep the list of tasks up to date, if there is one."))
+		lines = append(lines, l.conversation.takeNextReminderLine("", newAttachment("task_reminder", "content", []string{}, "itemCount", 0), "Keep the list of tasks up to date, if there is one."))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
 		lines = append(lines, l.attachments.takeModeChangeLines(session)...)
 	}
 	if n := len(input.messages); l.attachments.autoModeCompacted && n > 0 && countBlocks(input.messages[n-1].content, "tool_result") > 0 {
 		l.attachments.autoModeCompacted = false
-		lines = append(lines, l.attachments.autoOrBypassModeStartLines("", l.attachments.currentSessionContextOf(""))...)
+		lines = append(lines, l.attachments.takeAutoOrBypassModeStartLines("", l.attachments.currentSessionContextOf(""))...)
 	}
 	if dir := l.conversation.workingDirOf(""); input.lastRequestDir != dir && input.lastRequestDir != "" {
-		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))
+		lines = append(lines, l.conversation.takeEnvironmentChangeLine(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))
 	}
 	input.lastRequestDir = l.conversation.workingDirOf("")
-	lines = append(lines, l.conversation.additionalDirsChangeReminder(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs)...)
+	lines = append(lines, l.conversation.takeAdditionalDirsChangeLines(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs)...)
 	input.lastRequestAdditionalDirs = &now.AdditionalDirs
 	session, told := l.attachments.currentSessionContextOf(""), l.attachments.describedModel
 	isNew := told != "" && session.Model != told && !l.attachments.remainingWritten // a command's model is described only after its first request
 	if isNew {
-		lines = append(lines, l.attachments.modelIdentityLine("", session))
+		lines = append(lines, l.attachments.takeModelIdentityLine("", session))
 	}
 	session.FailedServers = l.attachments.listed.failedServers // a server that fails during a turn is connected again
-	lines = append(lines, l.attachments.changedToolAndServerListings(session)...)
+	lines = append(lines, l.attachments.takeToolAndServerChangeLines(session)...)
 	if !l.attachments.remainingWritten {
-		lines = append(lines, l.attachments.remindersOfEachRequest("", now.Remaining)...)
+		lines = append(lines, l.attachments.takeRemindersOfEachRequest("", now.Remaining)...)
 	}
 	if l.attachments.remainingWritten = false; isNew || l.attachments.attributionPending {
 		l.attachments.attributionPending = false
-		lines = append(lines, l.attachments.commitAndPullRequestAttributionLines("")...)
+		lines = append(lines, l.attachments.takeCommitAndPRAttributionLines("")...)
 	}
 	return lines
 }
 
-// listingsWithFirstResults returns, once, the attachments that a sub-agent gets with its first results.
-func (l *modelRequestLog) listingsWithFirstResults(agentID string) []any {
-	c := l.inputOf(agentID)
+// takeListingsWithFirstResults returns, once, the attachments that a sub-agent gets with its first results.
+func (l *modelRequestLog) takeListingsWithFirstResults(agentID string) []any {
+	c := l.getOrAddInputOf(agentID)
 	if !c.hasResults || c.listsAgents {
 		return nil
 	}
 	c.listsAgents = true
 	now := l.attachments.currentSessionContextOf(agentID)
-	return append(l.attachments.toolAgentAndSkillListings(agentID, SessionContext{Model: now.Model, Agents: now.Agents}, false), l.attachments.autoOrBypassModeStartLines(agentID, now)...)
+	return append(l.attachments.takeToolAgentAndSkillLines(agentID, SessionContext{Model: now.Model, Agents: now.Agents}, false), l.attachments.takeAutoOrBypassModeStartLines(agentID, now)...)
 }
 
 // markSentAndReturnBlobLines returns the lines for the messages that no other line contains.
@@ -332,10 +332,10 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 	return !known
 }
 
-// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's system prompt and tools, once, after the agent's first
+// takePromptSnapshotAfterReply returns the attachment with an agent's system prompt and tools, once, after the agent's first
 // complete reply. All other calls return nil.
-func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
-	c := l.inputOf(agentID)
+func (l *modelRequestLog) takePromptSnapshotAfterReply(agentID string) []any {
+	c := l.getOrAddInputOf(agentID)
 	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" || c.isReplyTruncated {
 		return nil
 	}
@@ -346,7 +346,7 @@ func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) 
 // appendLoadedToolsRecord appends an attachment with the requested tools that ToolSearch has loaded and that no earlier
 // attachment contains. If there are none, it returns lines unchanged.
 func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
-	c, loaded := l.inputOf(agentID), []protocol.RequestTool(nil)
+	c, loaded := l.getOrAddInputOf(agentID), []protocol.RequestTool(nil)
 	for _, t := range requested {
 		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
 			c.loadedTools[t.Name], loaded = true, append(loaded, t)

@@ -23,7 +23,7 @@ func TestInsertReminder(t *testing.T) {
 		for _, text := range tt.content {
 			content = append(content, rawTextBlock(text+"\n"))
 		}
-		c.addMessage("user", "", content, false)
+		c.addOrMergeMessage("user", "", content, false)
 		c.insertReminderInUserMessage(1, second, false)
 		var got []string
 		for _, raw := range c.messages[0].content {
@@ -45,7 +45,7 @@ func TestAttributionOfMessage(t *testing.T) {
 	var c attributionTracker
 	var got []string
 	reply := func(id string) {
-		got = append(got, c.attributeMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
+		got = append(got, c.attributeMessage(&protocol.AssistantEvent{Message: protocol.AssistantMessage{ID: id}}).Skill)
 	}
 	reply("msg_1")
 	c.recordSkill("tidy")
@@ -62,12 +62,12 @@ func TestMessageOfSeveralLines(t *testing.T) {
 		return []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"` + id + `"}`)}
 	}
 	var c modelInput
-	c.addMessage("user", "", result("1"), false)
-	c.addMessage("user", "", []json.RawMessage{rawTextBlock("skill")}, false)
+	c.addOrMergeMessage("user", "", result("1"), false)
+	c.addOrMergeMessage("user", "", []json.RawMessage{rawTextBlock("skill")}, false)
 	if m := c.messages[0]; len(c.messages) != 1 || m.differsFromLines {
 		t.Errorf("one result: %+v", c.messages)
 	}
-	c.addMessage("user", "", result("2"), false)
+	c.addOrMergeMessage("user", "", result("2"), false)
 	if m := c.messages[0]; !m.differsFromLines || !isBlockOfType(m.content[1], "tool_result") || !isBlockOfType(m.content[2], "text") {
 		t.Errorf("two results: %s", m.content)
 	}
@@ -77,10 +77,10 @@ func TestMessageOfSeveralLines(t *testing.T) {
 func TestReplyAroundResult(t *testing.T) {
 	var c modelInput
 	text := func(s string) []json.RawMessage { return []json.RawMessage{rawTextBlock(s)} }
-	c.addMessage("assistant", "m1", text("a"), false)
-	c.addMessage("user", "", text("result 1"), false)
-	c.addMessage("assistant", "m1", text("b"), false)
-	c.addMessage("user", "", text("result 2"), false)
+	c.addOrMergeMessage("assistant", "m1", text("a"), false)
+	c.addOrMergeMessage("user", "", text("result 1"), false)
+	c.addOrMergeMessage("assistant", "m1", text("b"), false)
+	c.addOrMergeMessage("user", "", text("result 2"), false)
 	if len(c.messages) != 2 || len(c.messages[0].content) != 2 || !c.messages[0].differsFromLines || !c.messages[1].differsFromLines {
 		t.Errorf("messages %+v", c.messages)
 	}
@@ -90,11 +90,11 @@ func TestReplyAroundResult(t *testing.T) {
 func TestRemindersFollowResults(t *testing.T) {
 	var c modelInput
 	text := func(s string) []json.RawMessage { return []json.RawMessage{rawTextBlock(s)} }
-	c.addMessage("assistant", "m1", text("call"), false)
-	c.addMessage("system", "", text("hook"), true)
-	c.addMessage("user", "", []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"1"}`)}, false)
-	c.addMessage("system", "", text("stop"), true)
-	c.addMessage("user", "", text("next prompt"), false)
+	c.addOrMergeMessage("assistant", "m1", text("call"), false)
+	c.addOrMergeMessage("system", "", text("hook"), true)
+	c.addOrMergeMessage("user", "", []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"1"}`)}, false)
+	c.addOrMergeMessage("system", "", text("stop"), true)
+	c.addOrMergeMessage("user", "", text("next prompt"), false)
 	c.moveUnsentReminders(true)
 	var roles []string
 	for _, m := range c.messages {
@@ -114,7 +114,7 @@ func (stoppedClock) NewID() string { return "id" }
 // Results of ToolSearch load tools; each such result adds a text after all results of the message.
 func TestToolsLoadedByResults(t *testing.T) {
 	log := newRecorder(&conversation{options: Options{Clock: stoppedClock{}}, lastLineUUIDs: map[string]string{}}).requests
-	c := log.inputOf("")
+	c := log.getOrAddInputOf("")
 	for _, result := range []string{
 		`{"tool_use_id":"1","type":"tool_result","content":[{"type":"tool_reference","tool_name":"CronList"}]}`,
 		`{"tool_use_id":"2","type":"tool_result","content":[{"type":"tool_reference","tool_name":"Read"}]}`,

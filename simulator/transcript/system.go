@@ -14,10 +14,10 @@ import (
 )
 
 // recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
-func (r *recorder) recordResult(ev *protocol.Result) error {
+func (r *recorder) recordResult(ev *protocol.ResultEvent) error {
 	r.costs.updateFromResult(ev)
 	if ev.TerminalReason == "budget_exhausted" { // no request follows the first reply
-		r.requests.inputOf("").replyID = ""
+		r.requests.getOrAddInputOf("").replyID = ""
 	}
 	var err error
 	if d := ev.DeferredToolUse; d != nil {
@@ -29,7 +29,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
-		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.inputOf(""), r.requests.currentRequestContextOf("")), r.conversation.takeNextAttachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
+		lines = append(r.requests.takeReminderLinesOfNextRequest("", r.requests.getOrAddInputOf(""), r.requests.currentRequestContextOf("")), r.conversation.takeNextAttachmentLine("", "", newAttachment("max_turns_reached", "maxTurns", limit, "turnCount", ev.NumTurns, "exitCommitted", false)))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
@@ -45,7 +45,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 		closes, r.turnClosed = !r.turnClosed && ev.LocalCommand == "", r.turnClosed || ev.LocalCommand == ""
 	}
 	if closes && r.conversation.hasStarted() {
-		lines = append(lines, r.sessionListLines.transcriptClosingLines()...)
+		lines = append(lines, r.sessionListLines.takeTranscriptClosingLines()...)
 	}
 	if len(lines) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	return r.lines.writeAfterPendingLines(lines...)
 }
 
-func parseReachedTurnLimit(ev *protocol.Result) (maxTurns int, isReached bool) {
+func parseReachedTurnLimit(ev *protocol.ResultEvent) (maxTurns int, isReached bool) {
 	if ev.Subtype != "error_max_turns" {
 		return 0, false
 	}
@@ -79,8 +79,8 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.takeRequestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
-	r.requests.inputOf("").isRepetition = true
+	lines := r.takeRequestAndFallbackLines("", &protocol.AssistantEvent{IsAPIErrorMessage: true})
+	r.requests.getOrAddInputOf("").isRepetition = true
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.writeAfterPendingLines(lines...)
 	}
@@ -94,12 +94,12 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 
 // recordRepeatedRequest writes the lines of a failed request. The next request has the form of ev.
 func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
-	c := r.requests.inputOf(ev.AgentID)
+	c := r.requests.getOrAddInputOf(ev.AgentID)
 	leavesOutSearch := slices.Contains(claudecode.BetasOmittedOnRetry(ev.Attempt), claudecode.BetaToolSearch)
 	if leavesOutSearch && !c.context.Placeholder {
 		return nil // the request has no such part, so it is not repeated
 	}
-	lines := r.takeRequestAndFallbackLines(ev.AgentID, &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.takeRequestAndFallbackLines(ev.AgentID, &protocol.AssistantEvent{IsAPIErrorMessage: true})
 	if c.isRepetition = true; ev.Attempt > 0 {
 		c.repeated = *ev
 	}
@@ -109,7 +109,7 @@ func (r *recorder) recordRepeatedRequest(ev *protocol.RequestRepeated) error {
 	return r.writeLinesToTranscriptOf(ev.AgentID, lines...)
 }
 
-func (r *recorder) recordSystem(ev *protocol.System) error {
+func (r *recorder) recordSystem(ev *protocol.SystemEvent) error {
 	switch ev.Subtype {
 	case "session_title_changed":
 		return r.setTitle(ev.Text("title"), ev.Text("title"))
@@ -134,7 +134,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		id := ev.Text("task_id")
 		err := r.writePromptAndToolsSnapshotOnce(id)
 		if ev.Text("status") == "completed" {
-			err = cmp.Or(err, r.writeLinesToTranscriptOf(id, r.requests.listingsWithFirstResults(id)...))
+			err = cmp.Or(err, r.writeLinesToTranscriptOf(id, r.requests.takeListingsWithFirstResults(id)...))
 		}
 		if err != nil {
 			return err
@@ -145,15 +145,15 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 }
 
 // takeRequestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
-// changed, a [protocol.FallbackLine].
-func (r *recorder) takeRequestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
+// changed, a [protocol.ModelFallbackLine].
+func (r *recorder) takeRequestAndFallbackLines(agentID string, reply *protocol.AssistantEvent) []any {
 	lines, changed := r.requests.recordRequestAndReturnLines(agentID, reply), r.unrecordedFallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
 	}
 	r.unrecordedFallback = nil
 	e := r.conversation.takeNextLineEnvelope("", changed.UUID, "")
-	return append(lines, protocol.FallbackLine{
+	return append(lines, protocol.ModelFallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 		Content: changed.Text("content"), Trigger: changed.Text("trigger"), Original: changed.Text("original_model"),
 		Fallback: changed.Text("fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
@@ -161,7 +161,7 @@ func (r *recorder) takeRequestAndFallbackLines(agentID string, reply *protocol.A
 }
 
 // hookDecisionAboutPrompt returns the decision of hooks about a prompt; nil if the event contains none.
-func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
+func hookDecisionAboutPrompt(ev *protocol.SystemEvent) *protocol.PromptSubmitEnding {
 	outcome, is := ev.FieldValue("prompt_submit_outcome").(protocol.PromptSubmitOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
@@ -171,7 +171,7 @@ func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
 	return e
 }
 
-func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
+func (r *recorder) recordStopHooks(ev *protocol.StopHooksRan) error {
 	e := r.conversation.takeNextLineEnvelope("", "", "")
 	return r.lines.writeAfterPendingLines(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
@@ -180,11 +180,11 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 }
 
 // recordCompactionBoundary writes the boundary, which has no parent, so that a new chain of lines begins with it.
-func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
+func (r *recorder) recordCompactionBoundary(ev *protocol.SystemEvent) error {
 	before := r.conversation.lastLineUUIDs[""]
 	r.conversation.ensurePlanName("")
 	if r.conversation.options.Machine.IsTerminal {
-		if err := r.writeLinesBeforeCompaction(); err != nil {
+		if err := r.writeClosingAndResetRequests(); err != nil {
 			return err
 		}
 	}
@@ -214,11 +214,11 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.writeAfterPendingLines(line)
 }
 
-// writeLinesBeforeCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as in a new transcript.
-func (r *recorder) writeLinesBeforeCompaction() error {
+// writeClosingAndResetRequests writes the lines before the boundary in a terminal. Afterwards, requests are recorded as in a new transcript.
+func (r *recorder) writeClosingAndResetRequests() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
-	err := r.lines.writeAfterPendingLines(r.sessionListLines.transcriptClosingLines()...)
+	err := r.lines.writeAfterPendingLines(r.sessionListLines.takeTranscriptClosingLines()...)
 	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, map[string]*modelInput{}, map[string]bool{}
 	return err
 }
@@ -229,7 +229,7 @@ func (r *recorder) recordLinesAfterCompactBoundary(ev *protocol.ConversationComp
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
 		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.SessionTurnPosition{TurnIndex: r.promptCount},
 	}
-	r.requests.inputOf("").snapshotCount = 0
+	r.requests.getOrAddInputOf("").snapshotCount = 0
 	if ev.Command == nil {
 		return r.writeLinesAfterCompactionInTurn(ev, line)
 	}
@@ -237,7 +237,7 @@ func (r *recorder) recordLinesAfterCompactBoundary(ev *protocol.ConversationComp
 		line.TurnPosition.PromptIndex, ev.Command.UUID = r.promptCount, r.compactionUUID
 	}
 	e := r.conversation.takeNextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev.Command)
+	e.PromptID = r.conversation.setPromptIDUnlessWrittenByCLI(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.writeAfterPendingLines(line); err != nil {
 		return err
@@ -256,13 +256,13 @@ func (r *recorder) recordLinesAfterCompactBoundary(ev *protocol.ConversationComp
 		return err
 	}
 	r.attachments.contextPending = true // the compaction has removed the listings and the environment from the conversation
-	return r.lines.writeAfterPendingLines(r.attachments.linesAfterCompaction(ev.Restored)...)
+	return r.lines.writeAfterPendingLines(r.attachments.takeLinesAfterCompaction(ev.Restored)...)
 }
 
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the complete
 // context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
-	lines := r.attachments.instructionsGitStatusAndDateLines("")
+	lines := r.attachments.takeInstructionsGitAndDateLines("")
 	e := r.conversation.takeNextLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
 	summaryLine.LineHead, summaryLine.LineID, summaryLine.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
@@ -270,11 +270,11 @@ func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationComp
 	if slices.Contains(r.retainedUUIDs, ev.Prompt) {
 		summaryLine.TurnPosition.TurnIndex--
 	}
-	lines = append(append(lines, summaryLine), r.attachments.linesAfterCompaction(ev.Restored)...)
-	return r.lines.writeAfterPendingLines(append(lines, r.attachments.commitAndPullRequestAttributionLines("")...)...)
+	lines = append(append(lines, summaryLine), r.attachments.takeLinesAfterCompaction(ev.Restored)...)
+	return r.lines.writeAfterPendingLines(append(lines, r.attachments.takeCommitAndPRAttributionLines("")...)...)
 }
 
-func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
+func (r *recorder) recordLocalCommand(ev *protocol.AssistantEvent) error {
 	e := r.conversation.takeNextLineEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.writeAfterPendingLines(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
@@ -300,7 +300,7 @@ type recorderStateBeforePrompt struct {
 // writeLinesBeforePrompt writes messages of the host and a new tools-used line, and records files before the prompt.
 func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	for _, host := range ev.Assistant {
-		if err := r.lines.writeAfterPendingLines(r.conversation.hostAssistantLine(host)); err != nil {
+		if err := r.lines.writeAfterPendingLines(r.conversation.takeNextHostAssistantLine(host)); err != nil {
 			return err
 		}
 	}
@@ -308,7 +308,7 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	if ev.Expansion != nil {
 		tool = ev.Expansion.UsedTool
 	}
-	if err := r.lines.writeUsedTool(tool); err != nil {
+	if err := r.lines.writeUsedToolIfNew(tool); err != nil {
 		return err
 	}
 	if !ev.WrittenByCLI && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
@@ -318,7 +318,7 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 }
 
 func (r *recorder) saveRecorderStateAndNamePlan(ev *protocol.PromptAccepted) {
-	th, input := r.conversation, *r.requests.inputOf("")
+	th, input := r.conversation, *r.requests.getOrAddInputOf("")
 	input.messages = slices.Clone(input.messages)
 	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
@@ -326,13 +326,13 @@ func (r *recorder) saveRecorderStateAndNamePlan(ev *protocol.PromptAccepted) {
 	}
 }
 
-// restoreStateBeforeWithdrawnPrompt writes the lines about the unanswered request, and restores the state before the prompt. The
+// writeRequestAndRestoreState writes the lines about the unanswered request, and restores the state before the prompt. The
 // next line gets the parent of the prompt, as if the prompt had not been typed.
-func (r *recorder) restoreStateBeforeWithdrawnPrompt() error {
-	lines := r.takeRequestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
-	err := r.lines.writeAfterPendingLines(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
+func (r *recorder) writeRequestAndRestoreState() error {
+	lines := r.takeRequestAndFallbackLines("", &protocol.AssistantEvent{IsAPIErrorMessage: true})
+	err := r.lines.writeAfterPendingLines(append(lines, r.sessionListLines.takeTranscriptClosingLines()...)...)
 	th, mark := r.conversation, r.stateBeforePrompt
-	th.lineCount, r.promptCount, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.promptCount, mark.turnClosed, mark.attachments, mark.input
+	th.lineCount, r.promptCount, r.turnClosed, *r.attachments, *r.requests.getOrAddInputOf("") = mark.lineCount, mark.promptCount, mark.turnClosed, mark.attachments, mark.input
 	r.sessionListLines.lastPromptLeaf = mark.leafUUID // prevents a second last-prompt line at the end of the session
 	th.lastLineUUIDs[""] = mark.leafUUID
 	return err
@@ -346,7 +346,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	var lines []any
 	for i, block := range ev.Content.Blocks {
 		e := r.conversation.takeNextLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
-		e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
+		e.PromptID = r.conversation.setPromptIDUnlessWrittenByCLI(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userStringContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
 			line.TurnOrigin, line.TurnPosition = "human", &protocol.SessionTurnPosition{TurnIndex: r.promptCount, PromptIndex: r.promptCount - r.untypedPromptCount}
@@ -370,7 +370,7 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	}
 	if protocol.IsPeerOrigin(ev.Origin) {
 		command.IsMeta = true
-		return r.lines.writeAfterPendingLines(in, out, r.conversation.reminderLine("", command, protocol.PeerMessageText("sent a message while you were working", ev.Content.Plain())))
+		return r.lines.writeAfterPendingLines(in, out, r.conversation.takeNextReminderLine("", command, protocol.PeerMessageText("sent a message while you were working", ev.Content.Plain())))
 	}
 	if ev.Notice {
 		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
@@ -383,12 +383,12 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	} else {
 		lines = append(lines, in) // in a terminal, the line was written when the prompt arrived
 	}
-	return r.lines.writeAfterPendingLines(append(lines, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))...)
+	return r.lines.writeAfterPendingLines(append(lines, out, r.conversation.takeNextReminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))...)
 }
 
 // setInterruptedMessageID records in a transcript line which message was interrupted in a terminal. It records nothing if the
 // user stopped the message by refusing a tool call.
-func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol.User) {
+func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol.UserEvent) {
 	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
 		line.InterruptedMessageID = r.attribution.lastMessageID
 	}
@@ -400,7 +400,7 @@ func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.metaByAgentID[agentID] == nil {
 		return nil
 	}
-	lines := r.requests.promptAndToolsSnapshotAfterFirstReply(agentID)
+	lines := r.requests.takePromptSnapshotAfterReply(agentID)
 	if lines == nil {
 		return nil
 	}
@@ -409,10 +409,10 @@ func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 
 // writeUnansweredRequest writes the lines of a request that was interrupted before its reply began.
 func (r *recorder) writeUnansweredRequest(agentID string) error {
-	if !r.requests.inputOf(agentID).isUnanswered {
+	if !r.requests.getOrAddInputOf(agentID).isUnanswered {
 		return nil
 	}
-	return r.writeLinesToTranscriptOf(agentID, r.requests.recordRequestAndReturnLines(agentID, &protocol.Assistant{IsAPIErrorMessage: true})...)
+	return r.writeLinesToTranscriptOf(agentID, r.requests.recordRequestAndReturnLines(agentID, &protocol.AssistantEvent{IsAPIErrorMessage: true})...)
 }
 
 func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {
@@ -433,23 +433,23 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			}
 		}
 		if ev.Role == "user" || ev.FollowsAllResults {
-			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.listingsWithFirstResults(ev.AgentID)...); err != nil {
+			if err := r.writeLinesToTranscriptOf(ev.AgentID, r.requests.takeListingsWithFirstResults(ev.AgentID)...); err != nil {
 				return err
 			}
 		}
 	}
-	if err := r.lines.writeUsedTool(ev.Tool); err != nil {
+	if err := r.lines.writeUsedToolIfNew(ev.Tool); err != nil {
 		return err
 	}
-	return r.writeLinesToTranscriptOf(ev.AgentID, r.conversation.addedAttachmentLine(ev))
+	return r.writeLinesToTranscriptOf(ev.AgentID, r.conversation.takeNextLineOfAddedAttachment(ev))
 }
 
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// linesCompletingInterruptedTurn returns the lines that complete an interrupted conversation before its next prompt: results
+// takeLinesCompletingTurn returns the lines that complete an interrupted conversation before its next prompt: results
 // for calls without one, and an empty reply if the model had not answered yet.
-func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
+func (r *recorder) takeLinesCompletingTurn(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
 		e := r.conversation.takeNextLineEnvelope("", "", "")
@@ -485,12 +485,12 @@ func (r *recorder) writeEnvironmentAndImages() error {
 	}
 	err := r.attachments.writeEnvironmentOrChanges(r.attachments.currentSessionContextOf(""))
 	if ev.CommandFallback != nil && err == nil {
-		err = r.lines.writeAfterPendingLines(r.conversation.addedAttachmentLine(ev.CommandFallback))
+		err = r.lines.writeAfterPendingLines(r.conversation.takeNextLineOfAddedAttachment(ev.CommandFallback))
 	}
 	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
 		r.imageCount += len(ids)
-		line := r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids))
+		line := r.conversation.takeNextCLILineOfPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids))
 		line.RowSource = "local"
 		err = r.lines.writeAfterPendingLines(line)
 	}

@@ -38,11 +38,11 @@ func TestNestedSubagent(t *testing.T) {
 	parent := "toolu_1"
 	record(
 		t, s,
-		&protocol.System{Subtype: "task_started", Fields: newFields("task_id", "b1", "tool_use_id", "toolu_0", "description", "sleep")},
-		&protocol.System{Subtype: "task_started", Fields: newFields(
+		&protocol.SystemEvent{Subtype: "task_started", Fields: newFields("task_id", "b1", "tool_use_id", "toolu_0", "description", "sleep")},
+		&protocol.SystemEvent{Subtype: "task_started", Fields: newFields(
 			"task_id", "a2", "tool_use_id", parent, "description", "inner", "subagent_type", "mine", "spawn_depth", 2, "parent_task_id", "a1",
 		)},
-		&protocol.TranscriptOnlyEvent{Event: &protocol.Assistant{
+		&protocol.TranscriptOnlyEvent{Event: &protocol.AssistantEvent{
 			Type: "assistant", UUID: w.id(), ParentToolUseID: &parent, AgentID: "a2", SubagentType: "mine", TaskDescription: "inner",
 			Message: protocol.AssistantMessage{Role: "assistant", Content: []protocol.Block{protocol.Text("quiet")}},
 		}},
@@ -59,7 +59,7 @@ func TestNestedSubagent(t *testing.T) {
 	if diff := cmp.Diff(want, meta()); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
-	record(t, s, &protocol.System{Subtype: "task_notification", Fields: newFields("task_id", "a2")})
+	record(t, s, &protocol.SystemEvent{Subtype: "task_notification", Fields: newFields("task_id", "a2")})
 	if diff := cmp.Diff(strings.TrimSuffix(want, "}")+`,"finished":true}`, meta()); diff != "" {
 		t.Errorf("meta at the end (-want +got):\n%s", diff)
 	}
@@ -80,7 +80,7 @@ func TestLostCall(t *testing.T) {
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "one"}},
-		&protocol.Assistant{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
+		&protocol.AssistantEvent{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
 	)
 	for range 2 { // the second process finds no missing result
 		next := w.mustOpen(t, transcript.Options{Resume: s.ID()})
@@ -108,14 +108,14 @@ func TestCompactedTranscript(t *testing.T) {
 	before := w.turn(t, s, "before")
 	boundary, summary, cost := w.id(), w.id(), w.id()
 	yes, no := true, false
-	shown := &protocol.User{UUID: summary, IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
-	said := &protocol.User{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}}
+	shown := &protocol.UserEvent{UUID: summary, IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
+	said := &protocol.UserEvent{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}}
 	record(
 		t, s,
-		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
+		&protocol.SystemEvent{Subtype: "compact_boundary", UUID: boundary, Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
 		&protocol.ConversationCompacted{Summary: shown, Command: &protocol.PromptAccepted{LocalCommand: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
 		shown, said,
-		&protocol.Assistant{
+		&protocol.AssistantEvent{
 			UUID: cost, LocalCommandSource: "<local-command-stdout>$0</local-command-stdout>", LocalCommandRun: &protocol.LocalCommand{Command: "cost"},
 		},
 	)
@@ -140,7 +140,7 @@ func TestCompactedTranscript(t *testing.T) {
 	}
 	closeAll(t, s)
 	var texts []string
-	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).History() {
+	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).ResumedHistory() {
 		if text := m.Content.Plain(); !strings.HasPrefix(text, "<local-command-caveat>") {
 			texts = append(texts, text)
 		}

@@ -85,7 +85,7 @@ func (th *conversation) chooseSessionIDAndPath() error {
 		th.id = th.options.DefaultID
 	}
 	if th.id == "" {
-		if err := th.chooseSessionIDUnclaimedBySeededRuns(); err != nil {
+		if err := th.claimSessionIDUnusedBySeededRuns(); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (th *conversation) chooseSessionIDAndPath() error {
 	return nil
 }
 
-func (th *conversation) chooseSessionIDUnclaimedBySeededRuns() error {
+func (th *conversation) claimSessionIDUnusedBySeededRuns() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
 		return nil
@@ -189,7 +189,7 @@ func (s *Transcript) PromptCount() int { return s.recorder.promptCount - len(s.u
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLinesOfEvent(ev) }
 
 // SetCosts sets the costs of the session, which may include those of a turn without a result.
-func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.updateFromResult(total) }
+func (s *Transcript) SetCosts(total *protocol.ResultEvent) { s.recorder.costs.updateFromResult(total) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title, title) }
@@ -221,7 +221,7 @@ func (s *Transcript) Close() error {
 		return s.conversation.writer.close()
 	}
 	if s.closed = true; !s.recorder.lines.opened { // resumed in a terminal, without a prompt
-		return errors.Join(s.recorder.lines.writeOpeningLines(), s.recorder.writeCosts(), s.conversation.writer.close())
+		return errors.Join(s.recorder.lines.writeOpeningLinesOnce(), s.recorder.writeCosts(), s.conversation.writer.close())
 	}
 	return errors.Join(s.recorder.writeClosingLinesAndCosts(), s.conversation.writer.close())
 }
@@ -235,9 +235,9 @@ func (s *Transcript) Path() string { return s.conversation.path }
 // PlanName returns the name of the plan file; empty means that the session has none yet.
 func (s *Transcript) PlanName() string { return s.conversation.currentPlanName() }
 
-// CreatePlanName returns the name of the plan file. The first call determines the name, which begins with the first words of
+// EnsurePlanName returns the name of the plan file. The first call determines the name, which begins with the first words of
 // the prompt. Without a prompt, the name has three random words.
-func (s *Transcript) CreatePlanName(prompt string) string {
+func (s *Transcript) EnsurePlanName(prompt string) string {
 	return s.conversation.ensurePlanName(prompt)
 }
 
@@ -254,8 +254,8 @@ func (s *Transcript) ToolResultsDir() string {
 	return filepath.Join(s.conversation.sessionFilesDir(), "tool-results")
 }
 
-// HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.
-func (s *Transcript) HistoryDir() (dir string) {
+// FileHistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.
+func (s *Transcript) FileHistoryDir() (dir string) {
 	if s.conversation.writer.isDisabled {
 		return ""
 	}
@@ -282,14 +282,14 @@ func (s *Transcript) LineChanges() (added, removed int) {
 	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
-// PreviousCosts returns the usage by model of earlier runs of the session. Transcripts do not record properties of models, so
+// PreviousModelUsage returns the usage by model of earlier runs of the session. Transcripts do not record properties of models, so
 // ContextWindow, MaxOutputTokens, CanonicalModel, Provider and CostBasis are empty.
-func (s *Transcript) PreviousCosts() map[string]protocol.ModelUsage {
+func (s *Transcript) PreviousModelUsage() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
 
-// History returns the messages of a resumed conversation, oldest first; otherwise nil. The caller must not change it.
-func (s *Transcript) History() []Message { return s.history }
+// ResumedHistory returns the messages of a resumed conversation, oldest first; otherwise nil. The caller must not change it.
+func (s *Transcript) ResumedHistory() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
 func (s *Transcript) PreviousReply() *protocol.LastReplyBeforeResume { return s.previousReply }
@@ -300,8 +300,8 @@ func (s *Transcript) UnansweredPrompts() []string { return s.unansweredPrompts }
 // InstructionFilesLoadedByCalls lists the instruction files that the model read between the calls of the resumed conversation.
 func (s *Transcript) InstructionFilesLoadedByCalls() []string { return s.instructionFiles }
 
-// ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
-func (s *Transcript) ReadFiles() (contentByPath map[string]string) { return s.readFiles }
+// FilesReadBeforeResume returns the content of the files that the resumed conversation has read or written, by path.
+func (s *Transcript) FilesReadBeforeResume() (contentByPath map[string]string) { return s.readFiles }
 
 // SessionStartHookOutputs lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
@@ -309,9 +309,9 @@ func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
 // UnansweredHookOutputs lists those of them that no reply follows.
 func (s *Transcript) UnansweredHookOutputs() []string { return s.unansweredHookTexts }
 
-// Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
+// DeferredCall returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
 // ok is false if there is no such call.
-func (s *Transcript) Deferred() (use protocol.ToolUse, messageUUID string, ok bool) {
+func (s *Transcript) DeferredCall() (use protocol.ToolUse, messageUUID string, ok bool) {
 	if s.deferredCallID == "" || len(s.history) == 0 {
 		return use, "", false
 	}

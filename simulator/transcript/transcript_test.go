@@ -76,7 +76,7 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 	events := []protocol.Event{
 		&protocol.PromptQueued{Content: protocol.Content{Text: prompt}, Timestamp: at},
 		&protocol.PromptAccepted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
-		&protocol.Init{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
+		&protocol.InitEvent{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
 	}
 	stop := "end_turn"
 	for _, b := range append(blocks, protocol.Text("answer to "+prompt)) {
@@ -87,7 +87,7 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 		if result, is := b.(protocol.ToolResultBlock); is {
 			source := ids[len(ids)-1]
 			ids = append(ids, w.id())
-			events = append(events, &protocol.User{
+			events = append(events, &protocol.UserEvent{
 				Type: "user", UUID: ids[len(ids)-1], Timestamp: at, SourceUUID: source, ToolUseResult: map[string]any{"stdout": "x"},
 				Message:        protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}},
 				ToolResultMeta: []protocol.ToolResultMeta{{ID: result.ToolUseID, PermissionDecision: &protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: "rule"}}},
@@ -95,13 +95,13 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 			continue
 		}
 		ids = append(ids, w.id())
-		events = append(events, &protocol.Assistant{
+		events = append(events, &protocol.AssistantEvent{
 			Type: "assistant", UUID: ids[len(ids)-1], Timestamp: at, RequestID: "req_1",
 			Message: protocol.AssistantMessage{ID: "msg_1", Type: "message", Role: "assistant", Model: "claude-opus-5-5", Content: []protocol.Block{b}, Usage: protocol.Usage{OutputTokens: 1}},
 			Final:   &protocol.CompletedMessageInfo{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
 		})
 	}
-	events = append(events, &protocol.Result{
+	events = append(events, &protocol.ResultEvent{
 		Subtype: "success", TotalCostUSD: 0.5, DurationMS: 20, DurationAPIMS: 10,
 		ModelUsage: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 3, OutputTokens: 7, CostUSD: 0.5, CostBasis: "list"}},
 	})
@@ -195,7 +195,7 @@ func (lowEffortContext) GitStatus(string) string { return "" }
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
-func (lowEffortContext) AgentWorktree(string) string { return "" }
+func (lowEffortContext) AgentWorktreeOrChangedDir(string) string { return "" }
 
 // movedContext returns the directory to which a command has changed.
 type movedContext struct {
@@ -207,7 +207,7 @@ func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
 
-func (e *movedContext) AgentWorktree(id string) string {
+func (e *movedContext) AgentWorktreeOrChangedDir(id string) string {
 	if id == "" {
 		return e.dir
 	}
@@ -219,7 +219,7 @@ func (e *movedContext) AgentWorktree(id string) string {
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{
-		Machine: transcript.Machine{GitBranch: "main"},
+		Machine: transcript.SessionEnvironment{GitBranch: "main"},
 		Context: lowEffortContext{
 			Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
 			Agents: []transcript.ListedItem{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
@@ -298,15 +298,15 @@ func TestLineShapes(t *testing.T) {
 	for _, ev := range []protocol.Event{
 		&protocol.FailedAPIRequestBeforeRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
 		&protocol.FailedAPIRequestBeforeRetry{Message: "Connection refused (ECONNREFUSED)", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
-		&protocol.Assistant{
+		&protocol.AssistantEvent{
 			UUID: w.id(), Error: "server_error", IsAPIErrorMessage: true, APIErrorStatus: 529, APIErrorType: "overloaded_error",
 			Message: protocol.AssistantMessage{ID: "m", Type: "message", Role: "assistant", Model: "<synthetic>", Content: []protocol.Block{protocol.Text("API Error")}},
 		},
-		&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "my title"}}},
-		&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: "c"}, {Key: "level", Value: "warning"}, {Key: "prevent_continuation", Value: true}}},
+		&protocol.SystemEvent{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "my title"}}},
+		&protocol.SystemEvent{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: "c"}, {Key: "level", Value: "warning"}, {Key: "prevent_continuation", Value: true}}},
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, WrittenByCLI: true},
-		&protocol.User{UUID: w.id(), IsSynthetic: true, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("feedback")}}}},
-		&protocol.Result{Subtype: "error_max_turns", NumTurns: 3, Errors: []string{"Reached maximum number of turns (2)"}},
+		&protocol.UserEvent{UUID: w.id(), IsSynthetic: true, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("feedback")}}}},
+		&protocol.ResultEvent{Subtype: "error_max_turns", NumTurns: 3, Errors: []string{"Reached maximum number of turns (2)"}},
 	} {
 		if err := s.Record(ev); err != nil {
 			t.Fatal(err)
@@ -390,7 +390,7 @@ func TestResume(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "one")
-	if err := s.Record(&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "My Title"}}}); err != nil {
+	if err := s.Record(&protocol.SystemEvent{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "My Title"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.SetScenarioState([]byte(`{"n":1}`)); err != nil {
@@ -414,13 +414,13 @@ func TestResume(t *testing.T) {
 			if r.ID() != s.ID() || r.Path() != s.Path() || !r.Resumed() {
 				t.Fatalf("id %s, path %s, resumed %v", r.ID(), r.Path(), r.Resumed())
 			}
-			if got := r.PreviousCosts()["claude-opus-5-5"]; got.InputTokens != 3 || got.OutputTokens != 7 || got.CostUSD != 0.5 {
+			if got := r.PreviousModelUsage()["claude-opus-5-5"]; got.InputTokens != 3 || got.OutputTokens != 7 || got.CostUSD != 0.5 {
 				t.Errorf("costs %+v", got)
 			}
 			if string(r.ScenarioState()) != `{"n":1}` {
 				t.Errorf("scenario state %s", r.ScenarioState())
 			}
-			history := r.History()
+			history := r.ResumedHistory()
 			if len(history) < 2 || history[0].Content.Text != "one" || history[0].Role != "user" {
 				t.Errorf("history %+v", history)
 			}
@@ -441,7 +441,7 @@ func TestResume(t *testing.T) {
 
 func TestContinue(t *testing.T) {
 	w := newWorld(t)
-	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.Resumed() || s.PreviousCosts() != nil {
+	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.Resumed() || s.PreviousModelUsage() != nil {
 		t.Error("nothing to continue, yet resumed")
 	}
 	older, newer := w.mustOpen(t, transcript.Options{}), w.mustOpen(t, transcript.Options{})
@@ -564,8 +564,8 @@ func TestFork(t *testing.T) {
 			if f.ID() == s.ID() || tt.o.ID != "" && f.ID() != tt.o.ID || !f.Resumed() {
 				t.Fatalf("id %s, resumed %v", f.ID(), f.Resumed())
 			}
-			if string(f.ScenarioState()) != `{"n":2}` || f.PreviousCosts()["claude-opus-5-5"].CostUSD != 0.5 {
-				t.Errorf("scenario state %s, costs %v", f.ScenarioState(), f.PreviousCosts())
+			if string(f.ScenarioState()) != `{"n":2}` || f.PreviousModelUsage()["claude-opus-5-5"].CostUSD != 0.5 {
+				t.Errorf("scenario state %s, costs %v", f.ScenarioState(), f.PreviousModelUsage())
 			}
 			if _, err := os.Stat(f.Path()); err == nil {
 				t.Error("the copy is written before the first record")
@@ -601,8 +601,8 @@ func TestFork(t *testing.T) {
 				t.Errorf("the fork is shown as %q", last)
 			}
 			// The fork can be resumed, with the scenario state that it had at its end.
-			if again := w.mustOpen(t, transcript.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
-				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
+			if again := w.mustOpen(t, transcript.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.ResumedHistory()) != 2*len(tt.want) {
+				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.ResumedHistory()))
 			}
 		})
 	}
@@ -654,12 +654,12 @@ func TestResumeAtWithoutFork(t *testing.T) {
 	one := w.turn(t, s, "one")
 	w.turn(t, s, "two")
 	r := w.mustOpen(t, transcript.Options{Resume: s.ID(), ResumeAt: one[1]})
-	if len(r.History()) != 2 {
-		t.Errorf("history %+v", r.History())
+	if len(r.ResumedHistory()) != 2 {
+		t.Errorf("history %+v", r.ResumedHistory())
 	}
 	w.turn(t, r, "three")
 	var got []string
-	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).History() {
+	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).ResumedHistory() {
 		if m.Role == "user" {
 			got = append(got, m.Content.Text)
 		}
@@ -714,7 +714,7 @@ func TestCheckOfMessage(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Context: checkingContext{}})
 	for i, id := range []string{"msg_1", "msg_1", "msg_2"} {
-		if err := s.Record(&protocol.Assistant{UUID: strconv.Itoa(i), Message: protocol.AssistantMessage{ID: id, Content: []protocol.Block{protocol.Text("x")}}}); err != nil {
+		if err := s.Record(&protocol.AssistantEvent{UUID: strconv.Itoa(i), Message: protocol.AssistantMessage{ID: id, Content: []protocol.Block{protocol.Text("x")}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

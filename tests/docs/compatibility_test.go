@@ -90,7 +90,7 @@ func acceptedDifferences(all *parity.KnownDifferenceFile, name string) string {
 		}
 		one := &parity.KnownDifferenceFile{Known: []*parity.KnownDifference{{Path: parity.TextPatterns{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
-		one.MarkKnownDifferencesOfCase(name, "tests/parity/"+name+".txtar", "", found)
+		one.MarkKnownAndRecordPatternUse(name, "tests/parity/"+name+".txtar", "", found)
 		if found[0].Known == "" {
 			continue
 		}

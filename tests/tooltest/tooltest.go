@@ -125,5 +125,5 @@ func (a Access) IsChangeableUnread(path string, _ *protocol.AgentRef) bool {
 	return strings.HasPrefix(path, a.Readable)
 }
 
-// IsHidden reports whether a file is not searched.
-func (a Access) IsHidden(path string) bool { return a.Hidden != nil && a.Hidden(path) }
+// IsReadDenied reports whether a file is not searched.
+func (a Access) IsReadDenied(path string) bool { return a.Hidden != nil && a.Hidden(path) }

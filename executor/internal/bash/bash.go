@@ -12,16 +12,16 @@ import (
 )
 
 // Tools returns the Bash, Monitor and TaskStop tools.
-func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), TaskStop(c)} }
+func Tools(c *CommandRunner) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), TaskStop(c)} }
 
 // Bash returns the tool that runs a shell command.
-func Bash(c *Commands) tool.Tool {
+func Bash(c *CommandRunner) tool.Tool {
 	t := tool.Tool{
 		Name:          "Bash",
-		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
-		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
+		Check: tool.TypedCheck(c, func(_ context.Context, _ *CommandRunner, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, func(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }) {
-				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
+				return tool.InvalidInputResult("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
 			return refuseLongSleep(in)
 		}),
@@ -30,20 +30,20 @@ func Bash(c *Commands) tool.Tool {
 	if c.areBackgroundTasksDisabled() {
 		t.UnavailableKeys = []string{"run_in_background"}
 	}
-	t.Prepare = func(in *tool.Keys) bool { return prepareInput(t, in, c.options.Shell.Dir()) }
+	t.Prepare = func(in *tool.OrderedObject) bool { return normalizeBashInput(t, in, c.options.Shell.Dir()) }
 	return t
 }
 
-// prepareInput decodes Unicode escapes. In a valid input, it also removes a leading "cd DIR && " for the current directory,
+// normalizeBashInput decodes Unicode escapes. In a valid input, it also removes a leading "cd DIR && " for the current directory,
 // replaces `\\;` by `\;` and orders the keys (observed with 2.1.330).
-func prepareInput(bash tool.Tool, in *tool.Keys, dir string) (changed bool) {
+func normalizeBashInput(bash tool.Tool, in *tool.OrderedObject, dir string) (changed bool) {
 	decoded := tool.DecodeUnicodeEscapesInStrings(in)
 	raw, err := in.MarshalJSON()
 	if err != nil || bash.Validate(protocol.ToolUse{Name: bash.Name, Input: raw}) != nil {
 		return decoded
 	}
 	command := strings.TrimPrefix(tool.JSONStringOrConcatenatedList(in.Get("command")), protocol.ChangeDirectoryPrefix(dir))
-	ordered := tool.Keys{}.Set("command", tool.Quote(strings.ReplaceAll(command, `\\;`, `\;`)))
+	ordered := tool.OrderedObject{}.Set("command", tool.Quote(strings.ReplaceAll(command, `\\;`, `\;`)))
 	for _, key := range []string{"description", "timeout", "run_in_background", "dangerouslyDisableSandbox"} {
 		if value := in.Get(key); value != nil {
 			ordered = ordered.Set(key, value)
@@ -53,7 +53,7 @@ func prepareInput(bash tool.Tool, in *tool.Keys, dir string) (changed bool) {
 	return true
 }
 
-func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {
+func runBash(ctx context.Context, c *CommandRunner, call protocol.ToolUse, in bashInput) protocol.ToolResult {
 	if refusal := refuseLongSleep(in); refusal != nil {
 		return *refusal
 	}

@@ -412,7 +412,7 @@ func TestTaskStop(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 	var got []string // everything is reported before the result
-	for _, ev := range set.Take(task.ConversationPhaseBetweenTurns) {
+	for _, ev := range set.TakeEvents(task.ConversationPhaseBetweenTurns) {
 		got = append(got, frame(ev))
 	}
 	want := []string{"background_tasks_changed", "task_started true local_bash", "task_updated", "task_notification stopped wait", "background_tasks_changed"}

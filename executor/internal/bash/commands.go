@@ -35,7 +35,7 @@ import (
 // Options configure [New]. Shell, Clock and Files are required.
 type Options struct {
 	Shell *tool.Shell
-	Clock tool.Clock             // provides the names of files with saved output
+	Clock tool.ClockWithIDs      // provides the names of files with saved output
 	Files *files.SeenFileTracker // records the files that a command prints
 	Tasks *task.Set              // contains the background commands; nil means that commands cannot run in the background
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
@@ -46,14 +46,14 @@ type Options struct {
 	OutputDir string
 }
 
-// Commands runs the commands of a session. Many goroutines may call its methods.
-type Commands struct {
+// CommandRunner runs the commands of a session. Many goroutines may call its methods.
+type CommandRunner struct {
 	options Options
 	differ  gitworktree.SessionDiffer
 }
 
 // New returns the Commands of a session. It starts no process.
-func New(o Options) *Commands { return &Commands{options: o} }
+func New(o Options) *CommandRunner { return &CommandRunner{options: o} }
 
 const (
 	defaultTimeoutMS           = 120_000
@@ -78,7 +78,7 @@ func taskInfoOfCall(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
-func (c *Commands) timeoutOfCall(in bashInput) time.Duration {
+func (c *CommandRunner) timeoutOfCall(in bashInput) time.Duration {
 	ms, most := defaultBackgroundTimeoutMS, maxBackgroundTimeoutMS
 	if !in.RunInBackground {
 		ms = cmp.Or(c.envMilliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
@@ -90,13 +90,13 @@ func (c *Commands) timeoutOfCall(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-func (c *Commands) areBackgroundTasksDisabled() bool {
+func (c *CommandRunner) areBackgroundTasksDisabled() bool {
 	return c != nil && isSetAndNotFalse(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
 }
 
 func isSetAndNotFalse(value string) bool { return value != "" && value != "0" && value != "false" }
 
-func (c *Commands) envMilliseconds(key string) int {
+func (c *CommandRunner) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
 	if err != nil {
 		return 0
@@ -110,10 +110,10 @@ type taskStopInput struct {
 }
 
 // TaskStop returns the tool that stops a background task.
-func TaskStop(c *Commands) tool.Tool {
+func TaskStop(c *CommandRunner) tool.Tool {
 	return tool.Tool{
 		Name: "TaskStop",
-		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in taskStopInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(c, func(_ context.Context, c *CommandRunner, in taskStopInput) *protocol.ToolResult {
 			_, refusal := c.findTask(in)
 			return refusal
 		}),
@@ -121,7 +121,7 @@ func TaskStop(c *Commands) tool.Tool {
 	}
 }
 
-func (c *Commands) findTask(in taskStopInput) (task.Info, *protocol.ToolResult) {
+func (c *CommandRunner) findTask(in taskStopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))
 	}
@@ -152,7 +152,7 @@ func listRunningAgents(tasks *task.Set) string {
 	return ". Background agents running or waiting: " + strings.Join(agents, ", ")
 }
 
-func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.ToolResult {
+func runTaskStop(_ context.Context, c *CommandRunner, in taskStopInput) protocol.ToolResult {
 	info, refusal := c.findTask(in)
 	if refusal != nil {
 		return *refusal
@@ -171,7 +171,7 @@ func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.Tool
 	if err != nil {
 		return tool.Fail("%v", err)
 	}
-	return tool.Text(string(text), out)
+	return tool.TextResult(string(text), out)
 }
 
 const (
@@ -204,7 +204,7 @@ const noOutputText = "(Bash completed with no output)"
 
 // PrintedResult returns the result of a command that printed s and succeeded.
 func PrintedResult(s string) protocol.ToolResult {
-	r := tool.Text(s, bashOutput{Stdout: s})
+	r := tool.TextResult(s, bashOutput{Stdout: s})
 	r.ShowsIsErrorFalse = true
 	return r
 }
@@ -237,7 +237,7 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 }
 
 // modifiedSeenFilesHint returns a hint about files that the session had read before a command modified them. It returns "" if there are none.
-func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.ModificationTimesByPath) string {
+func (c *CommandRunner) modifiedSeenFilesHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
 	paths := c.options.Files.PathsWithChangedModTime(versionsBeforeCommand)
 	if len(paths) == 0 {
@@ -259,7 +259,7 @@ func (c *Commands) modifiedSeenFilesHint(versionsBeforeCommand files.Modificatio
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-func (c *Commands) outputLimitBytes() int {
+func (c *CommandRunner) outputLimitBytes() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimitBytes)
 	}
@@ -268,7 +268,7 @@ func (c *Commands) outputLimitBytes() int {
 
 // storeAndLimitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, it stores only
 // the beginning in out.Stdout and saves raw, the untrimmed output, in a file. The text is then a preview with the path of this file.
-func (c *Commands) storeAndLimitOutput(output, raw string, out *bashOutput) string {
+func (c *CommandRunner) storeAndLimitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimitBytes() {
 		return output

@@ -37,20 +37,20 @@ type monitorOutput struct {
 }
 
 // Monitor returns the tool that reports each line that a command prints.
-func Monitor(c *Commands) tool.Tool {
+func Monitor(c *CommandRunner) tool.Tool {
 	return tool.Tool{
 		Name: "Monitor",
-		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(c, func(_ context.Context, _ *CommandRunner, in monitorInput) *protocol.ToolResult {
 			if (in.Command == "") != (in.WS == nil) {
 				return nil
 			}
-			return tool.InvalidInput("Monitor", []tool.Issue{tool.CustomIssue("exactly one of command or ws")})
+			return tool.InvalidInputResult("Monitor", []tool.Issue{tool.CustomIssue("exactly one of command or ws")})
 		}),
 		Run: tool.TypedRunWithCall(c, runMonitor),
 	}
 }
 
-func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
+func runMonitor(ctx context.Context, c *CommandRunner, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
 	switch {
 	case in.WS != nil:
 		return tool.FailUnsimulated(call.Name, "cannot open a WebSocket: claudeless does not simulate WebSockets")
@@ -76,7 +76,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 		}()
 		return m.reportLinesUntilCommandEnds(ctx)
 	})
-	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
+	return tool.TextResult(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
 		"waiting for the user — an event is not their reply.", m.task.ID, formatMinutesAndSeconds(m.timeout)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
@@ -122,7 +122,7 @@ func (m *monitoredCommandWatcher) reportLinesUntilCommandEnds(ctx context.Contex
 				due = time.After(eventBatchTime)
 			}
 		case <-due:
-			m.task.ReportEvent(strings.Join(batch, "\n"))
+			m.task.NotifyModelOfEvent(strings.Join(batch, "\n"))
 			batch, due = nil, nil
 			reported++
 		}
@@ -137,10 +137,10 @@ func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context,
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		if unreportedLines != "" {
-			m.task.ReportEvent(unreportedLines)
+			m.task.NotifyModelOfEvent(unreportedLines)
 			reportedEventCount++
 		}
-		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", formatMinutesAndSeconds(m.timeout), reportedEventCount))
+		m.task.NotifyModelOfEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", formatMinutesAndSeconds(m.timeout), reportedEventCount))
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}

@@ -19,7 +19,7 @@ import (
 )
 
 type runningCommand struct {
-	commands *Commands
+	commands *CommandRunner
 	input    bashInput
 	info     task.Info
 	timeout  time.Duration
@@ -77,15 +77,15 @@ func (r *runningCommand) runUntilExitOrTimeout(ctx context.Context) protocol.Too
 			r.endTask(task.StatusKilled, protocol.ToolResult{})
 			return r.finishCommandAndMoveShellDir(128+int(syscall.SIGKILL), bashOutput{})
 		}
-		r.stopAndReadOutput()
+		r.stopAndTakeOutput()
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()
 	default:
 		// A command that begins with a sleep is stopped, not moved to the background: its result is not worth waiting for.
 		if r.commands.options.Tasks != nil && !r.commands.areBackgroundTasksDisabled() && !tool.BeginsWithSleep(r.input.Command) {
-			return r.moveToBackground(ctx)
+			return r.moveToBackgroundOrFinish(ctx)
 		}
-		output := r.stopAndReadOutput()
+		output := r.stopAndTakeOutput()
 		result := tool.Fail("%s", joinNonEmptyLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimitBytes())))
 		r.endTask(task.StatusCompleted, result)
 		return result
@@ -146,7 +146,7 @@ func (r *runningCommand) endTask(status task.FinalStatus, result protocol.ToolRe
 	r.task.End(task.End{Status: status, Summary: r.info.Description})
 }
 
-func (r *runningCommand) stopAndReadOutput() string {
+func (r *runningCommand) stopAndTakeOutput() string {
 	r.cmd.Stop()
 	r.cmd.Wait()
 	defer r.cmd.CloseAndRemoveOutput()
@@ -157,8 +157,8 @@ func (r *runningCommand) stopAndReadOutput() string {
 // If the command exits within this time, the call returns the result of the command.
 const minForegroundWait = 2 * time.Second
 
-// moveToBackground moves the command to the background. If it exits within minForegroundWait, its result is returned.
-func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
+// moveToBackgroundOrFinish moves the command to the background. If it exits within minForegroundWait, its result is returned.
+func (r *runningCommand) moveToBackgroundOrFinish(ctx context.Context) protocol.ToolResult {
 	if r.task == nil {
 		r.info.Background = true
 		r.task = r.commands.options.Tasks.Start(r.info)
@@ -193,7 +193,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
-	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNotice(moved, aboutLimit+
+	result := tool.TextResult(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNotice(moved, aboutLimit+
 		"It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
@@ -251,7 +251,7 @@ func (r *runningCommand) startProcessInBackground(ctx context.Context) protocol.
 		}
 		return r.waitOrStopAtTimeout(ctx, r.timeout)
 	})
-	result := tool.Text(r.startedInBackgroundNotice(r.task.ID), bashOutput{TaskID: r.task.ID})
+	result := tool.TextResult(r.startedInBackgroundNotice(r.task.ID), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
@@ -319,7 +319,7 @@ func (r *runningCommand) finishCommandAndMoveShellDir(code int, out bashOutput) 
 	if code == 0 {
 		out.StaleHint = r.commands.modifiedSeenFilesHint(r.versionsBefore)
 	}
-	shown := tool.Text(cmp.Or(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
+	shown := tool.TextResult(cmp.Or(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
 	if file := tool.FilePrintedByCat(r.input.Command); file != "" && len(raw) <= r.commands.outputLimitBytes() {
 		r.files.RecordSeenIfPrintedWhole(file, raw)

@@ -103,7 +103,7 @@ func waitFrames(t *testing.T, set *task.Set, n int) []string {
 	var out []string
 	deadline := time.After(10 * time.Second)
 	for len(out) < n {
-		for _, ev := range set.Take(task.ConversationPhaseBetweenTurns) {
+		for _, ev := range set.TakeEvents(task.ConversationPhaseBetweenTurns) {
 			out = append(out, frame(ev))
 		}
 		if len(out) >= n {
@@ -119,7 +119,7 @@ func waitFrames(t *testing.T, set *task.Set, n int) []string {
 }
 
 func frame(ev protocol.Event) string {
-	sys := ev.(*protocol.System)
+	sys := ev.(*protocol.SystemEvent)
 	var line strings.Builder
 	line.WriteString(sys.Subtype)
 	for _, f := range sys.Fields {

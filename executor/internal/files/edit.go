@@ -53,18 +53,18 @@ func (o editOutput) Abridged() (withoutLargeOriginalFile any) {
 func Edit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "Edit",
-		Prepare: func(in *tool.Keys) bool {
+		Prepare: func(in *tool.OrderedObject) bool {
 			renamed := in.Get("file_path") != nil && renameOldAndNewStrKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			trimmed := trimLineEndsUnlessMarkdown(in, "new_string")
 			return addReplaceAllDefault(in) || trimmed || renamed || decoded
 		},
-		RenameAliases: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) {
 			renamed := tool.RenameNonEmptyStringKey(in, "path", "file_path")
 			renamed = renameOldAndNewStrKeys(in) || renamed
 			return "", renamed && (addReplaceAllDefault(in) || renamed)
 		},
-		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in editInput) *protocol.ToolResult {
+		Check: typedCheckForCaller(f, func(_ context.Context, f *SeenFileTracker, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
@@ -91,10 +91,10 @@ func runEdit(ctx context.Context, f *SeenFileTracker, in editInput) protocol.Too
 		content = strings.ReplaceAll(content, "\n", "\r\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "mkdir", filepath.Dir(p.path)))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "mkdir", filepath.Dir(p.path)))
 	}
 	if err := createOrReplaceFileKeepingMode(p.path, []byte(content)); err != nil {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "open", p.path))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "open", p.path))
 	}
 	name := in.FilePath
 	out := editOutput{
@@ -113,14 +113,14 @@ func runEdit(ctx context.Context, f *SeenFileTracker, in editInput) protocol.Too
 	f.seenByModel.recordWritten(p.path, content, isKnown)
 	switch {
 	case isKnown:
-		return tool.Text(message+fileIsCurrentNote, out)
+		return tool.TextResult(message+fileIsCurrentNote, out)
 	case p.wasRead && !p.isCurrent:
 		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
 			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
 		out.StaleRecovered = true
 	}
 	out.NotInContext = true
-	return tool.Text(message, out)
+	return tool.TextResult(message, out)
 }
 
 func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
@@ -141,9 +141,9 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	case errors.Is(err, fs.ErrNotExist):
 		return no("%s", missingFileText(f.options.Paths.Dir(), p.path))
 	case errors.Is(err, errDirectory):
-		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
+		return p, new(protocol.UsageErrorResult("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
-		return no("%s", fileErrorTextOfNode(err, "open", p.path))
+		return no("%s", fileErrorTextLikeNodeJS(err, "open", p.path))
 	case encodingProblem(data) != "":
 		return no("File %s %s", encodingProblem(data), encodingNotWrittenText)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
@@ -218,7 +218,7 @@ func (in editInput) replaceIn(content string) string {
 }
 
 // renameOldAndNewStrKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had them.
-func renameOldAndNewStrKeys(in *tool.Keys) bool {
+func renameOldAndNewStrKeys(in *tool.OrderedObject) bool {
 	old := tool.RenameNonEmptyStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
@@ -359,15 +359,15 @@ func (o writeOutput) Abridged() (withoutLargeOriginalFile any) {
 func Write(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "Write",
-		Prepare: func(in *tool.Keys) bool {
+		Prepare: func(in *tool.OrderedObject) bool {
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			ordered := len(*in) == 2 && in.Get("content") != nil && in.Get("file_path") != nil && in.SortKeys([]string{"file_path", "content"})
 			return trimLineEndsUnlessMarkdown(in, "content") || decoded || ordered
 		},
-		RenameAliases: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameNonEmptyStringKey(in, "path", "file_path")
 		},
-		Check: typedCheck(f, refuseUnwritableFile),
+		Check: typedCheckForCaller(f, refuseUnwritableFile),
 		Run:   typedRunForCaller(f, runWrite),
 	}
 }
@@ -383,7 +383,7 @@ func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) 
 	}
 	old, err := readRegularFile(path)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
+		return new(protocol.UsageErrorResult("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
 	}
 	if errors.Is(err, errDirectory) {
 		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", in.FilePath))
@@ -403,17 +403,17 @@ func runWrite(ctx context.Context, f *SeenFileTracker, in writeInput) protocol.T
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegularFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "open", path))
 	}
 	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, encodingNotWrittenText)
 	}
 	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "mkdir", filepath.Dir(path)))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "mkdir", filepath.Dir(path)))
 	}
 	if err := createOrReplaceFileKeepingMode(path, []byte(in.Content)); err != nil {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "open", path))
 	}
 	modified, note := hasUserModifiedInputOfCall(ctx), fileIsCurrentNote
 	if modified {
@@ -423,10 +423,10 @@ func runWrite(ctx context.Context, f *SeenFileTracker, in writeInput) protocol.T
 	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}, UserModified: modified}
 	if created {
-		return tool.Text("File created successfully at: "+name+note, out)
+		return tool.TextResult("File created successfully at: "+name+note, out)
 	}
 	original := strings.ReplaceAll(string(old), "\r\n", "\n")
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = structuredPatch(original, in.Content)
-	return tool.Text("The file "+name+" has been updated successfully."+note, out)
+	return tool.TextResult("The file "+name+" has been updated successfully."+note, out)
 }

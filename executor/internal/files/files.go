@@ -26,7 +26,7 @@ type UnreadChangeAccess interface {
 // Options configure [New]. Paths and Clock are required.
 type Options struct {
 	Paths  *tool.Shell        // resolves paths relative to its working directory
-	Clock  tool.Clock         // provides the ids of new notebook cells
+	Clock  tool.ClockWithIDs  // provides the ids of new notebook cells
 	Access UnreadChangeAccess // nil means all files may be changed
 }
 
@@ -80,14 +80,14 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	return &SeenFileTracker{f.options, f.seenByAgents.seen[agentOrNilForSession.ID], f.seenByAgents, agentOrNilForSession}
 }
 
-// typedRunForCaller and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
+// typedRunForCaller and typedCheckForCaller are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
 func typedRunForCaller[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
 	})
 }
 
-func typedCheck[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) *protocol.ToolResult) tool.Check {
+func typedCheckForCaller[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) *protocol.ToolResult) tool.Check {
 	return tool.TypedCheck(f, func(ctx context.Context, f *SeenFileTracker, in In) *protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
 	})

@@ -76,7 +76,7 @@ func runGlobOldestFirst(ctx context.Context, f *Finder, in globInput) protocol.T
 		return tool.Fail("%v", err)
 	}
 	found = slices.DeleteFunc(found, func(d fileWithModificationTime) bool {
-		return f.options.Access.IsHidden(filepath.Join(root, filepath.FromSlash(d.name))) || negated && doublestar.MatchUnvalidated(pattern, d.name)
+		return f.options.Access.IsReadDenied(filepath.Join(root, filepath.FromSlash(d.name))) || negated && doublestar.MatchUnvalidated(pattern, d.name)
 	})
 	found.sortNewestFirstThenByName()
 	slices.Reverse(found)
@@ -92,11 +92,11 @@ func runGlobOldestFirst(ctx context.Context, f *Finder, in globInput) protocol.T
 	if out.Truncated {
 		lines = append(slices.Clone(lines), "(Results are truncated. Consider using a more specific path or pattern.)")
 	}
-	return tool.Text(strings.Join(lines, "\n"), out)
+	return tool.TextResult(strings.Join(lines, "\n"), out)
 }
 
 func noMatchesResult(f *Finder, start time.Time) protocol.ToolResult {
-	return tool.Text("No files found", globOutput{Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()})
+	return tool.TextResult("No files found", globOutput{Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()})
 }
 
 func globFiles(ctx context.Context, root, pattern string) (filesWithModificationTimes, error) {

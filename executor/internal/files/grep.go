@@ -12,7 +12,7 @@ import (
 func Grep(f *Finder) tool.Tool {
 	return tool.Tool{
 		Name: "Grep",
-		RenameAliases: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.OrderedObject) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
 			if in.Get("path") != nil && tool.JSONStringOrConcatenatedList(in.Get("file_path")) == tool.JSONStringOrConcatenatedList(in.Get("path")) {
 				return note + "`file_path` repeated `path` and was ignored.", tool.RemoveKeys(in, "file_path")

@@ -44,7 +44,7 @@ type notebookEditOutput struct {
 func NotebookEdit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "NotebookEdit",
-		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
+		Check: typedCheckForCaller(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.editNotebookInMemory(&in)
 			return refusal
 		}),
@@ -81,7 +81,7 @@ func (f *SeenFileTracker) editNotebookInMemory(in *notebookEditInput) (unsavedNo
 		return no("Notebook file does not exist.")
 	}
 	if err != nil {
-		return no("%s", fileErrorTextOfNode(err, "open", p.path))
+		return no("%s", fileErrorTextLikeNodeJS(err, "open", p.path))
 	}
 	p.contentBefore = string(data)
 	if p.notebook, err = parseNotebook(data); err != nil {
@@ -105,7 +105,7 @@ func runNotebookEdit(_ context.Context, f *SeenFileTracker, in notebookEditInput
 		return tool.Fail("%v", err)
 	}
 	if err := createOrReplaceFileKeepingMode(p.path, updated); err != nil {
-		return tool.Fail("%s", fileErrorTextOfNode(err, "open", p.path))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "open", p.path))
 	}
 	f.seenByModel.recordShown(p.path, string(updated))
 	out := p.output
@@ -116,11 +116,11 @@ func runNotebookEdit(_ context.Context, f *SeenFileTracker, in notebookEditInput
 		if out.CellID != "" {
 			cell = "cell " + out.CellID
 		}
-		return tool.Text(fmt.Sprintf("Inserted %s with %s", cell, in.NewSource), out)
+		return tool.TextResult(fmt.Sprintf("Inserted %s with %s", cell, in.NewSource), out)
 	case "delete":
-		return tool.Text("Deleted cell "+out.CellID, out)
+		return tool.TextResult("Deleted cell "+out.CellID, out)
 	}
-	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
+	return tool.TextResult(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
 }
 
 func (nb *notebook) editCell(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
@@ -185,7 +185,7 @@ type notebook struct {
 
 func parseNotebook(data []byte) (*notebook, error) {
 	nb := &notebook{endsWithNewline: bytes.HasSuffix(data, []byte("\n"))}
-	if err := plainjson.SyntaxError(data); err != nil {
+	if err := plainjson.JavaScriptSyntaxErrorOf(data); err != nil {
 		return nil, invalidNotebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
 	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, hasInvalidSource) {
@@ -307,7 +307,7 @@ func notebookReadResult(path string, notebookJSON []byte) (result protocol.ToolR
 		file.Cells = append(file.Cells, cell)
 	}
 	if len(parts) == 0 {
-		return tool.Text("(Read completed with no output)", readOutput{"notebook", file}), true
+		return tool.TextResult("(Read completed with no output)", readOutput{"notebook", file}), true
 	}
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(strings.Join(parts, "\n"))}}
 	return protocol.ToolResult{Content: content, Output: readOutput{"notebook", file}}, true

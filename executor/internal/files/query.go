@@ -133,13 +133,13 @@ func fileTypeGlobs(name string) []string {
 
 // DenyRuleSearchFilter reports which files a deny rule hides from searches.
 type DenyRuleSearchFilter interface {
-	IsHidden(path string) bool
+	IsReadDenied(path string) bool
 }
 
 // FinderOptions configure [NewFinder]. Paths and Clock are required.
 type FinderOptions struct {
 	Paths  *tool.Shell          // resolves paths relative to its working directory
-	Clock  tool.Clock           // measures the duration of searches
+	Clock  tool.ClockWithIDs    // measures the duration of searches
 	Access DenyRuleSearchFilter // nil means nothing is hidden
 }
 
@@ -154,7 +154,7 @@ func NewFinder(o FinderOptions) *Finder {
 
 type noDenyRuleSearchFilter struct{}
 
-func (noDenyRuleSearchFilter) IsHidden(string) bool { return false }
+func (noDenyRuleSearchFilter) IsReadDenied(string) bool { return false }
 
 // resolveSearchDirectory returns a search's directory (empty means the working directory), or a result that explains a refusal.
 func (f *Finder) resolveSearchDirectory(path string) (string, *protocol.ToolResult) {

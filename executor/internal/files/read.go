@@ -31,7 +31,7 @@ const MaxWholeFileBytes = 256 << 10
 func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:  "Read",
-		Check: typedCheck(f, refuseUnreadableInput),
+		Check: typedCheckForCaller(f, refuseUnreadableInput),
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
 			r := typedRunForCaller(f, runRead)(ctx, call)
 			out, _ := r.Output.(readOutput)
@@ -104,7 +104,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	case errors.Is(err, errNotRegularFile):
 		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
-		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
+		return tool.Fail("%s", fileErrorTextLikeNodeJS(err, "open", path))
 	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
@@ -142,7 +142,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 // ReadLines reads a file that a prompt mentions as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 // wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
-func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
+func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, firstLine, lineCount int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}
 	if refusal := refuseUnreadableInput(ctx, f, in); refusal != nil {
 		return *refusal, false
@@ -150,8 +150,8 @@ func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lin
 	if data, err := readRegularFile(path); err == nil {
 		_, _, wasSeen = f.seenByModel.compareWithSeenContent(path, string(data))
 	}
-	if first > 0 && !wasSeen {
-		offset, limit := tool.IntFromJSONNumber(first), tool.IntFromJSONNumber(lines)
+	if firstLine > 0 && !wasSeen {
+		offset, limit := tool.IntFromJSONNumber(firstLine), tool.IntFromJSONNumber(lineCount)
 		in.Offset, in.Limit = &offset, &limit
 	}
 	result = runRead(ctx, f, in)

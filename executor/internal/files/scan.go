@@ -31,7 +31,7 @@ func (s *grepSearch) searchAllFiles(ctx context.Context) ([]fileMatches, error) 
 	rules := map[string]ignoreRules{filepath.Dir(s.root): ignoreRulesOf(filepath.Dir(s.root))} // by directory
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		dir := filepath.Dir(path)
-		isSkipped := path != s.root && (s.finder.options.Access.IsHidden(path) || rules[dir].ignores(path, err == nil && d.IsDir()) && !s.isNamedByGlob(path))
+		isSkipped := path != s.root && (s.finder.options.Access.IsReadDenied(path) || rules[dir].ignores(path, err == nil && d.IsDir()) && !s.isNamedByGlob(path))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

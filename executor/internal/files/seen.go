@@ -41,34 +41,34 @@ type fileWrittenBySession struct {
 
 func (s *seenFiles) recordShown(path, content string) { s.recordSeenContent(path, content, true) }
 
-func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
+func (s *seenFiles) recordSeenContent(path, content string, wasShownCompletely bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storeContentLocked(path, content, shown)
+	s.storeContentLocked(path, content, wasShownCompletely)
 }
 
-func (s *seenFiles) storeContentLocked(path, content string, shown bool) {
+func (s *seenFiles) storeContentLocked(path, content string, wasShownCompletely bool) {
 	was := s.byPath[path]
-	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, was.isReadTruncated, cmp.Or(was.position, len(s.byPath)+1)}
+	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), wasShownCompletely, was.isReadTruncated, cmp.Or(was.position, len(s.byPath)+1)}
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
 // recordWritten records the content of a file that the session wrote. [seenFiles.takeFilesChangedAfterWrite] reports later changes.
-func (s *seenFiles) recordWritten(path, content string, shown bool) {
+func (s *seenFiles) recordWritten(path, content string, wasShownCompletely bool) {
 	info, err := os.Stat(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storeContentLocked(path, content, shown)
+	s.storeContentLocked(path, content, wasShownCompletely)
 	if err == nil {
 		s.written = append(s.written, fileWrittenBySession{path, content, info.ModTime()})
 	}
 }
 
-func (s *seenFiles) setReadTruncated(path string, isPartial bool) {
+func (s *seenFiles) setReadTruncated(path string, isTruncated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.byPath[path]
-	seen.isReadTruncated = isPartial
+	seen.isReadTruncated = isTruncated
 	s.byPath[path] = seen
 }
 
@@ -203,8 +203,8 @@ var (
 	errTooLarge       = errors.New("file is larger than 1 GB")
 )
 
-// fileErrorTextOfNode formats a file error as Node.js does.
-func fileErrorTextOfNode(err error, op, path string) string {
+// fileErrorTextLikeNodeJS formats a file error as Node.js does.
+func fileErrorTextLikeNodeJS(err error, op, path string) string {
 	code := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -80,7 +80,7 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 	shown := pageOfResults(s, lines, &out.appliedPage)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
-	return tool.Text(s.appendPagingNote(content, "No matches found", out), out)
+	return tool.TextResult(s.appendPagingNote(content, "No matches found", out), out)
 }
 
 func (s *grepSearch) appendPagingNote(content, textIfEmpty string, out grepOutput) string {
@@ -110,9 +110,9 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 		summary += " with pagination = " + p
 	}
 	if content == "" {
-		return tool.Text("No matches found"+summary, out)
+		return tool.TextResult("No matches found"+summary, out)
 	}
-	return tool.Text(content+summary, out)
+	return tool.TextResult(content+summary, out)
 }
 
 func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
@@ -127,13 +127,13 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {
-		return tool.Text("No files found", out)
+		return tool.TextResult("No files found", out)
 	}
 	head := "Found " + diag.FormatCount(out.NumFiles, "file")
 	if p := out.paginationText(); p != "" {
 		head += " " + p
 	}
-	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
+	return tool.TextResult(head+"\n"+strings.Join(out.Filenames, "\n"), out)
 }
 
 func (s *grepSearch) wantsContextLines() bool {

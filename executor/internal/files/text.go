@@ -67,9 +67,9 @@ func textReadResult(fullPath, content string, in readInput) protocol.ToolResult 
 	out := readOutput{"text", file}
 	switch {
 	case content == "":
-		return tool.Text("<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>", out)
+		return tool.TextResult("<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>", out)
 	case len(shown) == 0:
-		return tool.Text(fmt.Sprintf("<system-reminder>Warning: the file exists but is shorter than the provided offset (%d). "+
+		return tool.TextResult(fmt.Sprintf("<system-reminder>Warning: the file exists but is shorter than the provided offset (%d). "+
 			"The file has %d lines.</system-reminder>", start, len(lines)), out)
 	}
 	text := numberLines(shown, start)
@@ -79,7 +79,7 @@ func textReadResult(fullPath, content string, in readInput) protocol.ToolResult 
 	case !utf8.ValidString(content):
 		text += "\n\n[This file " + invalidUTF8Text + " Its undecodable bytes show above as U+FFFD." + editAndWriteRefusedNote
 	}
-	return tool.Text(text, out)
+	return tool.TextResult(text, out)
 }
 
 // estimateTokenCount estimates the tokens of a text from the size of the API request that would count them.

@@ -13,7 +13,7 @@ import (
 type testOptions struct {
 	CWD     string
 	Environ []string
-	Clock   tool.Clock
+	Clock   tool.ClockWithIDs
 	Access  tooltest.Access
 }
 

@@ -58,11 +58,11 @@ func (d definition) schema() (schema plainjson.Schema) {
 }
 
 // NormalizeValuesToSchema returns a [Tool.RenameAliases] that reduces the values of an input to the schema of the tool.
-func NormalizeValuesToSchema(toolName string) func(*Keys) (note string, changed bool) {
-	return func(in *Keys) (note string, changed bool) {
+func NormalizeValuesToSchema(toolName string) func(*OrderedObject) (note string, changed bool) {
+	return func(in *OrderedObject) (note string, changed bool) {
 		for _, p := range definitionWithFallback(toolName).schema().Properties {
 			if value := in.Get(p.Name); value != nil {
-				*in, changed = in.Set(p.Name, p.Schema.Normalise(value)), true
+				*in, changed = in.Set(p.Name, p.Schema.StripUnknownAndAddDefaults(value)), true
 			}
 		}
 		return "", changed
@@ -83,7 +83,7 @@ func (t Tool) Validate(call protocol.ToolUse) *protocol.ToolResult {
 		raw = json.RawMessage("{}")
 	}
 	if !json.Valid(raw) {
-		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
+		return new(protocol.UsageErrorResult(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
 	d := definitionWithFallback(t.Name)
 	schema := d.schema()
@@ -94,7 +94,7 @@ func (t Tool) Validate(call protocol.ToolUse) *protocol.ToolResult {
 			issues[i].Message = message
 		}
 	}
-	r := InvalidInput(call.Name, issues)
+	r := InvalidInputResult(call.Name, issues)
 	if t.Name == "AskUserQuestion" && slices.ContainsFunc(issues, func(i Issue) bool { return i.Code == plainjson.IssueTooSmall && i.LastKey() == "options" }) {
 		r.Content.Text = strings.Replace(r.Content.Text, "InputValidationError: ", "InputValidationError: This call included a question with fewer than 2 options, "+
 			"so it was rejected and the person never saw it. There is nothing to decide if a question has only one answer. Do not ask it again, "+
@@ -112,8 +112,8 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// InvalidInput returns the error result for an input of toolName with the issues found; nil if found is empty.
-func InvalidInput(toolName string, found []Issue) *protocol.ToolResult {
+// InvalidInputResult returns the error result for an input of toolName with the issues found; nil if found is empty.
+func InvalidInputResult(toolName string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func InvalidInput(toolName string, found []Issue) *protocol.ToolResult {
 		}
 		text = fmt.Sprintf("%s failed due to the following %s:\n%s", toolName, noun, strings.Join(lines, "\n"))
 	}
-	r := protocol.UsageError("InputValidationError: " + text)
+	r := protocol.UsageErrorResult("InputValidationError: " + text)
 	r.Output = "InputValidationError: " + list
 	return &r
 }
@@ -144,13 +144,13 @@ func issueSentences(found []Issue) []string {
 				extra = append(extra, fmt.Sprintf("An unexpected parameter `%s` was provided", key))
 			}
 		case i.Code == plainjson.IssueWrongType && i.Received == "undefined":
-			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", i.PathText()))
+			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", i.BracketedPath()))
 		case i.Code == plainjson.IssueWrongType && len(i.Path) == 0:
 			wrong = append(wrong, fmt.Sprintf("The input is expected as `%s` but provided as `%s`", i.Expected, i.Received))
 		case i.Code == plainjson.IssueWrongType:
-			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", i.PathText(), i.Expected, i.Received))
+			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", i.BracketedPath(), i.Expected, i.Received))
 		case len(i.Path) > 0:
-			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", i.PathText(), i.Message))
+			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", i.BracketedPath(), i.Message))
 		}
 	}
 	lines := slices.Concat(missing, extra, wrong)

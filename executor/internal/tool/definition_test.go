@@ -169,7 +169,7 @@ func TestManyIssues(t *testing.T) {
 }
 
 func TestCustomIssue(t *testing.T) {
-	r := InvalidInput("Bash", []Issue{CustomIssue("too odd", "command")})
+	r := InvalidInputResult("Bash", []Issue{CustomIssue("too odd", "command")})
 	var got []map[string]any
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(r.Output.(string), "InputValidationError: ")), &got); err != nil {
 		t.Fatal(err)

@@ -257,7 +257,7 @@ func (c *ShellCommand) CloseAndRemoveOutput() {
 }
 
 // realCLIExitCode returns e.Code; after a signal, it returns 144 for SIGTERM and 1 for others (observed with 2.1.329).
-func realCLIExitCode(e proc.Exit) int {
+func realCLIExitCode(e proc.ExitStatus) int {
 	switch e.Signal {
 	case "":
 		return e.Code

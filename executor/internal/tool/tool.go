@@ -28,11 +28,11 @@ type Tool struct {
 	// Check refuses a call with valid input that cannot succeed, such as the deletion of an unknown job. It runs before
 	// permissions are checked; nil means no check.
 	Check   Check
-	Prepare func(*Keys) bool // changes an input before users see the call, and reports whether it did; nil means no change
+	Prepare func(*OrderedObject) bool // changes an input before users see the call, and reports whether it did; nil means no change
 	// RenameAliases replaces aliases in an input: keys that models often write instead of the tool's own keys. It may also remove keys. It
 	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
-	RenameAliases   func(*Keys) (note string, changed bool)
+	RenameAliases   func(*OrderedObject) (note string, changed bool)
 	UnavailableKeys []string // keys of the input schema that this session refuses
 }
 
@@ -41,12 +41,12 @@ type (
 	Run func(context.Context, protocol.ToolUse) Result
 	// Check returns the result for a refused input; nil means that the input is accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
-	// Keys is an input as a JSON object that keeps the order of its keys.
-	Keys = plainjson.Object
+	// OrderedObject is an input as a JSON object that keeps the order of its keys.
+	OrderedObject = plainjson.Object
 )
 
-// Clock provides the time and ids.
-type Clock interface {
+// ClockWithIDs provides the time and ids.
+type ClockWithIDs interface {
 	Now() time.Time
 	NewID() string
 }
@@ -80,12 +80,12 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 }
 
 // RenameNonEmptyStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
-func RenameNonEmptyStringKey(in *Keys, from, to string) bool {
+func RenameNonEmptyStringKey(in *OrderedObject, from, to string) bool {
 	return JSONStringOrConcatenatedList(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
 }
 
 // RemoveKeys removes keys from an input. It reports whether the input had any of them.
-func RemoveKeys(in *Keys, names ...string) (removedAny bool) {
+func RemoveKeys(in *OrderedObject, names ...string) (removedAny bool) {
 	before := len(*in)
 	*in = in.Delete(names...)
 	return len(*in) != before
@@ -95,7 +95,7 @@ func RemoveKeys(in *Keys, names ...string) (removedAny bool) {
 func IsString(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
 // RenameKey renames a key if it exists and the new name is not used. It reports whether it renamed the key.
-func RenameKey(in *Keys, from, to string) bool {
+func RenameKey(in *OrderedObject, from, to string) bool {
 	if in.Get(from) == nil || in.Get(to) != nil {
 		return false
 	}
@@ -190,7 +190,7 @@ var backslashOrUnicodeEscapesPattern = sync.OnceValue(func() *regexp.Regexp { re
 
 // DecodeUnicodeEscapesInStrings replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports
 // whether it changed the input. A backslash that is itself escaped does not begin an escape sequence.
-func DecodeUnicodeEscapesInStrings(in *Keys) (anyDecoded bool) {
+func DecodeUnicodeEscapesInStrings(in *OrderedObject) (anyDecoded bool) {
 	changed := false
 	for i, k := range *in {
 		var text string
@@ -226,13 +226,13 @@ func ResultWithoutEvents(toolResult protocol.ToolResult) Result {
 	return Result{ToolResult: toolResult}
 }
 
-// Text returns a successful result with a text for the model and a structured output.
-func Text(s string, output any) protocol.ToolResult {
+// TextResult returns a successful result with a text for the model and a structured output.
+func TextResult(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
 }
 
-// Output returns a structured output with these keys and values, in this order.
-func Output(keysAndValues ...any) (output Keys) {
+// StructuredOutput returns a structured output with these keys and values, in this order.
+func StructuredOutput(keysAndValues ...any) (output OrderedObject) {
 	for pair := range slices.Chunk(keysAndValues, 2) {
 		value, _ := protocol.Marshal(pair[1]) // outputs consist of values that can be encoded
 		output = append(output, plainjson.Member{Key: pair[0].(string), Value: value})
@@ -243,7 +243,7 @@ func Output(keysAndValues ...any) (output Keys) {
 // Refuse returns the error result of a call that has valid input but cannot be carried out, such as the deletion of an
 // unknown job. The model sees the text in <tool_use_error> tags, and hosts see it after "Error: ".
 func Refuse(format string, args ...any) protocol.ToolResult {
-	r := protocol.UsageError(fmt.Sprintf(format, args...))
+	r := protocol.UsageErrorResult(fmt.Sprintf(format, args...))
 	r.Output = "Error: " + fmt.Sprintf(format, args...)
 	return r
 }

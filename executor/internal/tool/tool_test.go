@@ -16,13 +16,13 @@ import (
 
 // The changes of inputs, as aliases and defaults of tools are made of them.
 func TestInputChanges(t *testing.T) {
-	rename := func(in *Keys) (string, bool) { return "note", RenameKey(in, "old", "new") }
-	renameText := func(in *Keys) (string, bool) { return "", RenameNonEmptyStringKey(in, "old", "new") }
-	remove := func(in *Keys) (string, bool) { return "", RemoveKeys(in, "old", "new") }
-	decode := func(in *Keys) (string, bool) { return "", DecodeUnicodeEscapesInStrings(in) }
+	rename := func(in *OrderedObject) (string, bool) { return "note", RenameKey(in, "old", "new") }
+	renameText := func(in *OrderedObject) (string, bool) { return "", RenameNonEmptyStringKey(in, "old", "new") }
+	remove := func(in *OrderedObject) (string, bool) { return "", RemoveKeys(in, "old", "new") }
+	decode := func(in *OrderedObject) (string, bool) { return "", DecodeUnicodeEscapesInStrings(in) }
 	for _, tt := range []struct {
 		name        string
-		change      func(*Keys) (string, bool)
+		change      func(*OrderedObject) (string, bool)
 		input, want string
 		note        string
 	}{
@@ -48,7 +48,7 @@ func TestInputChanges(t *testing.T) {
 		if tt.change == nil {
 			continue
 		}
-		prepared := Tool{Prepare: func(in *Keys) bool { _, changed := tt.change(in); return changed }}.PreparedInput([]byte(tt.input))
+		prepared := Tool{Prepare: func(in *OrderedObject) bool { _, changed := tt.change(in); return changed }}.PreparedInput([]byte(tt.input))
 		if string(prepared) != tt.want {
 			t.Errorf("%s: prepared as %s, want %s", tt.name, prepared, tt.want)
 		}
@@ -62,12 +62,12 @@ func TestTypedRun(t *testing.T) {
 	type input struct{ N int }
 	type state struct{ name string }
 	say := func(_ context.Context, s state, in input) protocol.ToolResult {
-		return Text(s.name+strings.Repeat("!", in.N), nil)
+		return TextResult(s.name+strings.Repeat("!", in.N), nil)
 	}
 	runs := map[string]Run{
 		"TypedRun": TypedRun(state{"a"}, say),
 		"TypedRunReturningEvents": TypedRunReturningEvents(state{"a"}, func(ctx context.Context, s state, in input) Result {
-			return Result{ToolResult: say(ctx, s, in), EventsAfter: []protocol.Event{&protocol.System{}}}
+			return Result{ToolResult: say(ctx, s, in), EventsAfter: []protocol.Event{&protocol.SystemEvent{}}}
 		}),
 		"TypedRunWithCall": TypedRunWithCall(state{"a"}, func(ctx context.Context, s state, call protocol.ToolUse, in input) protocol.ToolResult {
 			if call.ID != "toolu_1" {
@@ -128,7 +128,7 @@ func TestJSONStringOrConcatenatedList(t *testing.T) {
 }
 
 func TestOutput(t *testing.T) {
-	got, err := Output("b", 1, "a", []string{"x"}).MarshalJSON()
+	got, err := StructuredOutput("b", 1, "a", []string{"x"}).MarshalJSON()
 	if want := `{"b":1,"a":["x"]}`; err != nil || string(got) != want {
 		t.Errorf("output %s, %v, want %s", got, err, want)
 	}
@@ -139,7 +139,7 @@ func TestOutput(t *testing.T) {
 
 // Errors of tools have texts for the model and for hosts.
 func TestErrors(t *testing.T) {
-	want := protocol.UsageError("no 5")
+	want := protocol.UsageErrorResult("no 5")
 	want.Output = "Error: no 5"
 	if diff := cmp.Diff(want, Refuse("no %d", 5)); diff != "" {
 		t.Errorf("Refuse (-want +got):\n%s", diff)

@@ -3,7 +3,7 @@ package history
 import "testing"
 
 func TestBoundedMap(t *testing.T) {
-	m := NewBoundedMap[int, string](2)
+	m := NewLRUCache[int, string](2)
 	for i, v := range []string{"a", "b", "c", "d", "e"} {
 		m.Put(i, v)
 		if i > 0 { // entry 1 is read after each Put, so it stays
@@ -18,7 +18,7 @@ func TestBoundedMap(t *testing.T) {
 	if _, ok := m.Get(0); ok {
 		t.Error("what nobody used for long is still there")
 	}
-	for _, none := range []BoundedMap[int, string]{NewBoundedMap[int, string](0), NewBoundedMap[int, string](-1), {}} {
+	for _, none := range []LRUCache[int, string]{NewLRUCache[int, string](0), NewLRUCache[int, string](-1), {}} {
 		none.Put(1, "x")
 		if _, ok := none.Get(1); ok {
 			t.Error("a map for nothing keeps something")
@@ -29,7 +29,7 @@ func TestBoundedMap(t *testing.T) {
 // The last n entries are found, and never more than 2n. Setting an existing entry again does not remove another one.
 func TestBoundedMapSize(t *testing.T) {
 	const n = 3
-	m := NewBoundedMap[int, int](n)
+	m := NewLRUCache[int, int](n)
 	for i := range 20 {
 		m.Put(i, i)
 		for range 2 * n {

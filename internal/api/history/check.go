@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Check returns a [*RefusalError] for a request that the API would refuse.
+// Check returns a [*RejectedRequestError] for a request that the API would refuse.
 func (r *Request) Check() error {
 	switch {
 	case r.Model == "": // reported below

@@ -14,7 +14,7 @@ import (
 var claudeCodeTextPrefixes string
 
 // kindContextText is the kind of a text that accompanies a step and is not a step itself.
-const kindContextText StepKind = "context"
+const kindContextText SegmentKind = "context"
 
 const skillContentPrefix = "Base directory for this skill: "
 
@@ -28,7 +28,7 @@ const (
 )
 
 // kindOfClaudeCodeText returns the kind of a text, or "" if Claude Code did not add it.
-func kindOfClaudeCodeText(text string) StepKind {
+func kindOfClaudeCodeText(text string) SegmentKind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
@@ -36,7 +36,7 @@ func kindOfClaudeCodeText(text string) StepKind {
 	for row := range strings.Lines(claudeCodeTextPrefixes) {
 		kind, prefix, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
 		if strings.HasPrefix(text, strings.ReplaceAll(prefix, `\n`, "\n")) {
-			return StepKind(kind)
+			return SegmentKind(kind)
 		}
 	}
 	return ""
@@ -44,15 +44,15 @@ func kindOfClaudeCodeText(text string) StepKind {
 
 // messagePartCollector collects the parts of a user or system message until their meaning is known.
 type messagePartCollector struct {
-	results       []*Result
+	results       []*ToolResult
 	prompt, files []string
-	before, after []Step   // Claude Code's own steps before and after the prompt
-	shell         []string // shell commands of the user
+	before, after []Segment // Claude Code's own steps before and after the prompt
+	shell         []string  // shell commands of the user
 	context       []rankedContextText
 	interrupted   bool
 }
 
-func splitParts(role string, parts []contentPart) (steps []Step, context []rankedContextText) {
+func interpretMessageParts(role string, parts []contentPart) (steps []Segment, context []rankedContextText) {
 	var r messagePartCollector
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -85,34 +85,34 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []ranke
 func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 	if strings.HasPrefix(blockText, hookReminderPrefix) {
 		_, blockText, _ = strings.Cut(strings.TrimSuffix(blockText[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
-	} else if note, ok := strings.CutPrefix(blockText, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindTextRequestingNewReply, KindTextRequestingRestOfReply}, kindOfClaudeCodeText(note)) {
+	} else if note, ok := strings.CutPrefix(blockText, "<system-reminder>\n"); ok && slices.Contains([]SegmentKind{KindTextRequestingNewReply, KindTextRequestingRestOfReply}, kindOfClaudeCodeText(note)) {
 		blockText = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
 	}
 	switch as := kindOfClaudeCodeText(blockText); as {
 	case KindAddedPrompt:
 		for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), "\n\n"+addedPromptPrefix) {
 			prompt, _, _ := strings.Cut(part, addedPromptSuffix)
-			r.before = append(r.before, newStep(as, prompt))
+			r.before = append(r.before, newSegment(as, prompt))
 		}
 	case KindBackgroundWorkNotice:
 		notice := extractTaskNotificationElement(blockText)
 		if last := len(r.before) - 1; last >= 0 && r.before[last].Kind == as { // the model answers queued notices together
 			notice, r.before = r.before[last].Text+"\n"+notice, r.before[:last]
 		}
-		r.before = append(r.before, newStep(as, notice))
+		r.before = append(r.before, newSegment(as, notice))
 	case KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindSummaryReplacingHistory:
 		if len(r.prompt) > 0 { // the reply between the two prompts was removed
-			r.after = append(r.after, newStep(as, blockText))
+			r.after = append(r.after, newSegment(as, blockText))
 			return
 		}
-		r.before = append(r.before, newStep(as, blockText))
+		r.before = append(r.before, newSegment(as, blockText))
 	case KindInterrupt:
 		if len(r.prompt) > 0 && len(r.results) == 0 { // the prompt was not answered: the next one is in the same message
 			r.before = append(r.before, r.stepFromCollectedPrompt(KindPrompt))
 			r.prompt, r.files = nil, nil
 		}
 		r.interrupted = true
-		r.before = append(r.before, newStep(as, ""))
+		r.before = append(r.before, newSegment(as, ""))
 	case kindContextText:
 		if command, ok := strings.CutPrefix(blockText, "<bash-input>"); ok {
 			r.shell = append(r.shell, "!"+strings.TrimSuffix(command, "</bash-input>"))
@@ -130,11 +130,11 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 	}
 }
 
-func (r *messagePartCollector) stepsFromCollectedParts() []Step {
-	var steps []Step
+func (r *messagePartCollector) stepsFromCollectedParts() []Segment {
+	var steps []Segment
 	kind := KindPrompt
 	if len(r.results) > 0 {
-		steps = append(steps, Step{Kind: KindResults, Results: r.results})
+		steps = append(steps, Segment{Kind: KindResults, Results: r.results})
 		if !r.interrupted {
 			kind = kindTextNextToResults
 		}
@@ -146,8 +146,8 @@ func (r *messagePartCollector) stepsFromCollectedParts() []Step {
 	return append(steps, r.after...)
 }
 
-func (r *messagePartCollector) stepFromCollectedPrompt(kind StepKind) Step {
-	s := Step{Kind: kind, Text: joinBlocksWithNewlines(r.prompt), Blocks: r.prompt, Files: r.files}
+func (r *messagePartCollector) stepFromCollectedPrompt(kind SegmentKind) Segment {
+	s := Segment{Kind: kind, Text: joinBlocksWithNewlines(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
 	return s
 }

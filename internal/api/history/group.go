@@ -11,7 +11,7 @@ import (
 type MessageGroup struct {
 	Assistant         bool
 	Index             int // index of its first message
-	Steps             []Step
+	Steps             []Segment
 	Context           []string // texts that accompany the steps; those from the user's hooks and files come first
 	accompanyingTexts []rankedContextText
 	Text              string    // text of an assistant message
@@ -19,8 +19,8 @@ type MessageGroup struct {
 	Uses              []ToolUse // calls of the assistant message in or before the group
 }
 
-// GroupAdjacentMessagesByRole divides the client's messages into groups.
-func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup {
+// GroupAndInterpretMessages divides the client's messages into groups.
+func (c *RequestSender) GroupAndInterpretMessages(messages []*Message) []MessageGroup {
 	groups := make([]MessageGroup, 0, len(messages))
 	for i, m := range messages {
 		if assistant := m.Role == "assistant"; len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
@@ -35,7 +35,7 @@ func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup
 		} else {
 			g.Uses = uses
 			g.separatePromptsFromResultTexts(c)
-			g.resolveDependentSteps(i == len(groups)-1)
+			g.finalizeStepsAndContext(i == len(groups)-1)
 		}
 	}
 	return groups
@@ -68,8 +68,8 @@ func (g *MessageGroup) mergeMessage(m *Message) {
 // separatePromptsFromResultTexts decides which texts next to tool results are prompts. From Claude Code, the first texts are the texts of
 // loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had ended, so the results before
 // them are marked as those of an ended turn. From other clients, all texts belong to the results.
-func (g *MessageGroup) separatePromptsFromResultTexts(client *Client) {
-	steps := make([]Step, 0, len(g.Steps))
+func (g *MessageGroup) separatePromptsFromResultTexts(client *RequestSender) {
+	steps := make([]Segment, 0, len(g.Steps))
 	skills := g.countSuccessfulSkillCalls()
 	for _, in := range g.Steps {
 		if in.Kind == kindTextNextToResults {
@@ -97,7 +97,7 @@ func (g *MessageGroup) separatePromptsFromResultTexts(client *Client) {
 
 // markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as those of an ended turn. Only prompts that were typed while
 // the model worked may follow them.
-func markTrailingResultsAsOfEndedTurn(steps []Step) {
+func markTrailingResultsAsOfEndedTurn(steps []Segment) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
 			steps[i].markAsResultsOfEndedTurn()
@@ -122,15 +122,15 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 	return n
 }
 
-// resolveDependentSteps changes steps whose meaning depends on other steps of the group. For example, after an interruption all results
+// finalizeStepsAndContext changes steps whose meaning depends on other steps of the group. For example, after an interruption all results
 // count as those of an ended turn, and a notice next to results is removed. If isLastGroupOfHistory is true and none of the steps then
 // needs an answer, it adds a prompt.
-func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
+func (g *MessageGroup) finalizeStepsAndContext(isLastGroupOfHistory bool) {
 	slices.SortStableFunc(g.accompanyingTexts, func(a, b rankedContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {
 		g.Context = append(g.Context, a.text)
 	}
-	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == KindInterrupt })
+	at := slices.IndexFunc(g.Steps, func(in Segment) bool { return in.Kind == KindInterrupt })
 	if at >= 0 { // the response in progress was aborted
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
@@ -139,15 +139,15 @@ func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
 			}
 		}
 	}
-	has := func(kinds ...StepKind) bool {
-		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
+	has := func(kinds ...SegmentKind) bool {
+		return slices.ContainsFunc(g.Steps, func(in Segment) bool { return slices.Contains(kinds, in.Kind) })
 	}
 	if has(KindBackgroundWorkNotice) && has(KindResults, KindPrompt) { // a notification among other steps is part of them
-		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == KindBackgroundWorkNotice })
+		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Segment) bool { return in.Kind == KindBackgroundWorkNotice })
 	}
 	if has(KindResults) { // prompts that arrived in the meantime belong to the results
 		g.Steps = slices.Clone(g.Steps)
-		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.sortKeyWithAddedPromptsFirst(a) - g.sortKeyWithAddedPromptsFirst(b) })
+		slices.SortStableFunc(g.Steps, func(a, b Segment) int { return g.sortKeyPromptsFirst(a) - g.sortKeyPromptsFirst(b) })
 	}
 	if has(KindAddedPrompt) && !has(KindResults, KindPrompt, KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindBackgroundWorkNotice) {
 		g.Steps = slices.Clone(g.Steps)
@@ -163,14 +163,14 @@ func (g *MessageGroup) resolveDependentSteps(isLastGroupOfHistory bool) {
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]
 		}
-		in := newStep(KindPrompt, text)
+		in := newSegment(KindPrompt, text)
 		in.Blocks = []string{text}
 		g.Steps = append(slices.Clip(g.Steps), in)
 	}
 }
 
-// sortKeyWithAddedPromptsFirst returns the sort key of a step. Prompts that were typed while the model worked come first.
-func (g *MessageGroup) sortKeyWithAddedPromptsFirst(step Step) int {
+// sortKeyPromptsFirst returns the sort key of a step. Prompts that were typed while the model worked come first.
+func (g *MessageGroup) sortKeyPromptsFirst(step Segment) int {
 	if step.Kind == KindAddedPrompt {
 		return 0
 	}

@@ -30,11 +30,11 @@ func groupsOf(t *testing.T, agent string, messages ...any) []history.MessageGrou
 	rd := history.NewRequestReader(64)
 	var readings [2][]history.MessageGroup // the second uses cached messages, which must be unchanged
 	for i := range readings {
-		r, err := rd.Read(body, history.ClientFromRequestHeaders(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
+		r, err := rd.Read(body, history.SenderFromRequestHeaders(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		readings[i] = r.GroupAdjacentMessagesByRole(r.Messages)
+		readings[i] = r.GroupAndInterpretMessages(r.Messages)
 	}
 	if diff := cmp.Diff(readings[0], readings[1], cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Errorf("the second reading (-first +second):\n%s", diff)
@@ -361,7 +361,7 @@ func TestBlocksOfAPrompt(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"a"}, {"b", "c"}}, [][]string{whole.Blocks, head.Blocks, tail.Blocks}); diff != "" {
 		t.Errorf("pieces (-want +got):\n%s", diff)
 	}
-	for want, part := range map[string]history.Step{"a": head, "b\nc": tail} {
+	for want, part := range map[string]history.Segment{"a": head, "b\nc": tail} {
 		alone := messageGroups(t, object{"role": "user", "content": want})[0].Steps[0]
 		if part.Text != want || part.Digest(nil) != alone.Digest(nil) {
 			t.Errorf("%q is not the prompt %q", part.Text, want)
@@ -371,7 +371,7 @@ func TestBlocksOfAPrompt(t *testing.T) {
 
 // Expressions can read the headers of a request except those that may contain a credential.
 func TestVisibleHeaders(t *testing.T) {
-	c := history.ClientFromRequestHeaders(&http.Request{Header: http.Header{
+	c := history.SenderFromRequestHeaders(&http.Request{Header: http.Header{
 		"X-Api-Key": {"k"}, "Authorization": {"Bearer k"}, "Proxy-Authorization": {"Basic k"}, "Cookie": {"k"}, "X-Claudeless-Token": {"k"}, "My-Token": {"k"},
 		"X-Secret-Id": {"k"}, "Aws-Credential": {"k"}, "Other-Api-Key": {"k"}, "X-Team": {"red", "blue"}, "Key": {"visible"},
 	}}, "", "")
@@ -388,7 +388,7 @@ func TestVisibleHeaders(t *testing.T) {
 func TestRetries(t *testing.T) {
 	got := map[string]int{}
 	for _, text := range []string{"", "x", "-3", "0", "2", "1000", "99999"} {
-		got[text] = history.ClientFromRequestHeaders(&http.Request{Header: http.Header{"X-Stainless-Retry-Count": {text}}}, "", "").Retries
+		got[text] = history.SenderFromRequestHeaders(&http.Request{Header: http.Header{"X-Stainless-Retry-Count": {text}}}, "", "").Retries
 	}
 	if diff := cmp.Diff(map[string]int{"": 0, "x": 0, "-3": 0, "0": 0, "2": 2, "1000": 1000, "99999": 1000}, got); diff != "" {
 		t.Errorf("retries (-want +got):\n%s", diff)
@@ -430,7 +430,7 @@ func TestThinkingSignature(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := history.NewRequestReader(8).Read(body, history.Client{})
+			r, err := history.NewRequestReader(8).Read(body, history.RequestSender{})
 			if err != nil || string(r.Metadata) != `{"user_id":"u"}` {
 				t.Fatalf("%v, metadata %s", err, r.Metadata)
 			}

@@ -21,7 +21,7 @@ type Message struct {
 	Uses  []ToolUse // calls of an assistant message
 
 	// Steps are the parts of the message by their meaning, in order. context are the texts that accompany them.
-	Steps   []Step
+	Steps   []Segment
 	context []rankedContextText
 
 	AnswerDigest Digest // digest of the text and the calls of an assistant message
@@ -67,7 +67,7 @@ type wireBlock struct {
 	Signature *string         `json:"signature"`
 }
 
-// parseMessage parses the message at index. The error is a [*RefusalError] that contains the position.
+// parseMessage parses the message at index. The error is a [*RejectedRequestError] that contains the position.
 func parseMessage(raw []byte, index int) (*Message, error) {
 	var m wireMessage
 	at := fmt.Sprintf("messages.%d", index)
@@ -86,9 +86,9 @@ func parseMessage(raw []byte, index int) (*Message, error) {
 		return nil, err
 	}
 	if c.Role == "assistant" {
-		c.setAssistantTextAndDigest()
+		c.setTextDigestAndCompactInputs()
 	} else {
-		c.Steps, c.context = splitParts(c.Role, c.parts)
+		c.Steps, c.context = interpretMessageParts(c.Role, c.parts)
 	}
 	return c, nil
 }
@@ -146,7 +146,7 @@ func (c *Message) parseBlock(raw json.RawMessage, i int, at string) error {
 		}
 		c.parts = append(c.parts, contentPart{kind: b.Type, isUnsigned: *b.Signature == "", isAltered: hasThinkingChangedSinceSigning(*b.Thinking, *b.Signature)})
 	default:
-		if !isKnownBlock(b.Type) {
+		if !isOtherKnownBlockType(b.Type) {
 			return InvalidRequest(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
 		}
 		c.parts = append(c.parts, contentPart{kind: b.Type, hasAttachments: b.Type == "image" || b.Type == "document"})
@@ -187,14 +187,14 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	case b.ToolUseID == "":
 		return InvalidRequest(at+".tool_use_id", "Field required")
 	}
-	r := &Result{index: i, ID: b.ToolUseID, Text: resultTextWithoutReminders(b.Content), Content: b.Content, IsError: b.IsError}
+	r := &ToolResult{index: i, ID: b.ToolUseID, Text: resultTextWithoutReminders(b.Content), Content: b.Content, IsError: b.IsError}
 	r.digest = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
 	c.parts = append(c.parts, contentPart{kind: b.Type, result: r})
 	return nil
 }
 
-// isKnownBlock reports whether the API has this block type. Names of server tools' result blocks end in _tool_result.
-func isKnownBlock(kind string) bool {
+// isOtherKnownBlockType reports whether the API has this block type. Names of server tools' result blocks end in _tool_result.
+func isOtherKnownBlockType(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use") || slices.Contains([]string{"image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use", "browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text"}, kind)
 }
 
@@ -222,9 +222,9 @@ func resultTextWithoutReminders(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// setAssistantTextAndDigest sets the text and the digest of an assistant message. The digest covers the whole text and
+// setTextDigestAndCompactInputs sets the text and the digest of an assistant message. The digest covers the whole text and
 // the names and inputs of its calls; it ignores ids, thinking and the division into blocks.
-func (c *Message) setAssistantTextAndDigest() {
+func (c *Message) setTextDigestAndCompactInputs() {
 	parts := []string{"assistant"}
 	var texts strings.Builder
 	for _, p := range c.parts {
@@ -242,19 +242,19 @@ func (c *Message) setAssistantTextAndDigest() {
 	c.AnswerDigest = Digest{}.Chain(parts...)
 }
 
-// RefusalError is the API's answer to a request that it refuses.
-type RefusalError struct {
+// RejectedRequestError is the API's answer to a request that it refuses.
+type RejectedRequestError struct {
 	Status  int
 	Message string
 	Code    string // details.error_code; "" means no details
 	NoRetry bool   // the answer has the header x-should-retry: false
 }
 
-func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
+func (e *RejectedRequestError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
 
 // InvalidRequest returns the error for a wrong value. at is its position in the request, such as "messages.0.role".
-func InvalidRequest(at, problem string) *RefusalError {
-	return &RefusalError{Status: 400, Message: at + ": " + problem}
+func InvalidRequest(at, problem string) *RejectedRequestError {
+	return &RejectedRequestError{Status: 400, Message: at + ": " + problem}
 }
 
 func wrongTypeError(at string, raw []byte, err error) error {

@@ -21,7 +21,7 @@ import (
 // Request is the parsed body of a request to the Messages API. System prompt and tools are parsed only when they are
 // needed. Some fields share memory with the body.
 type Request struct {
-	Client
+	RequestSender
 
 	Model                string
 	MaxTokens            int
@@ -45,29 +45,29 @@ type RequestReader struct {
 	seed maphash.Seed
 
 	mu          sync.Mutex
-	validBodies BoundedMap[uint64, struct{}]
-	tools       BoundedMap[uint64, *Toolset]
-	messages    BoundedMap[uint64, *Message]
+	validBodies LRUCache[uint64, struct{}]
+	tools       LRUCache[uint64, *Toolset]
+	messages    LRUCache[uint64, *Message]
 }
 
 // NewRequestReader returns a reader whose cache can hold at least minCachedMessages parsed messages.
 func NewRequestReader(minCachedMessages int) *RequestReader {
-	return &RequestReader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](minCachedMessages)}
+	return &RequestReader{seed: maphash.MakeSeed(), validBodies: NewLRUCache[uint64, struct{}](256), tools: NewLRUCache[uint64, *Toolset](64), messages: NewLRUCache[uint64, *Message](minCachedMessages)}
 }
 
-// Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
-func (rd *RequestReader) Read(body []byte, c Client) (*Request, error) {
-	r := &Request{Client: c, Tools: &Toolset{}}
+// Read parses a body. The error is a [*RejectedRequestError]; the request then contains what was read before the error.
+func (rd *RequestReader) Read(body []byte, c RequestSender) (*Request, error) {
+	r := &Request{RequestSender: c, Tools: &Toolset{}}
 	err := forEachJSONMemberOrElement(body, '{', '}', func(key string, value []byte) error { return rd.parseRequestMember(r, key, value) })
 	switch {
 	case errors.Is(err, errSyntax) && json.Valid(body):
-		return r, &RefusalError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}
+		return r, &RejectedRequestError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}
 	case errors.Is(err, errSyntax):
 		return r, invalidJSON()
 	case err != nil:
 		return r, err
 	case r.threadType == "continue":
-		return r, &RefusalError{Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true}
+		return r, &RejectedRequestError{Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true}
 	}
 	if err = rd.parseMessages(r); errors.Is(err, errSyntax) {
 		err = invalidJSON()
@@ -75,8 +75,8 @@ func (rd *RequestReader) Read(body []byte, c Client) (*Request, error) {
 	return r, err
 }
 
-func invalidJSON() *RefusalError {
-	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
+func invalidJSON() *RejectedRequestError {
+	return &RejectedRequestError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
 // InputSizeInBytes returns the number of bytes of the system prompt, the tools and the messages.
@@ -178,7 +178,7 @@ func (rd *RequestReader) validateJSONUnlessCached(value []byte) error {
 }
 
 // parseUnlessCached returns the cached result for raw or, if there is none, the result of parse. It does not cache errors.
-func parseUnlessCached[V any](rd *RequestReader, cache *BoundedMap[uint64, V], raw []byte, parse func() (V, error)) (V, error) {
+func parseUnlessCached[V any](rd *RequestReader, cache *LRUCache[uint64, V], raw []byte, parse func() (V, error)) (V, error) {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()
 	v, ok := cache.Get(sum)
@@ -224,8 +224,8 @@ func (rd *RequestReader) parseMessages(r *Request) error {
 	return nil
 }
 
-// Client describes the sender of a request, as far as the headers of the request identify it.
-type Client struct {
+// RequestSender describes the sender of a request, as far as the headers of the request identify it.
+type RequestSender struct {
 	Namespace, Path string
 	Session, Agent  string // sent by Claude Code; "" means unknown
 	UserAgent       string
@@ -236,9 +236,9 @@ type Client struct {
 
 const maxRetryCountFromRequestHeader = 1000
 
-// ClientFromRequestHeaders reads the headers of a request to a path of a namespace.
-func ClientFromRequestHeaders(r *http.Request, namespace, path string) Client {
-	c := Client{Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(), Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id")}
+// SenderFromRequestHeaders reads the headers of a request to a path of a namespace.
+func SenderFromRequestHeaders(r *http.Request, namespace, path string) RequestSender {
+	c := RequestSender{Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(), Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id")}
 	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
 	c.Retries = min(max(c.Retries, 0), maxRetryCountFromRequestHeader)
 	for _, line := range r.Header.Values("Anthropic-Beta") {
@@ -252,12 +252,12 @@ func ClientFromRequestHeaders(r *http.Request, namespace, path string) Client {
 }
 
 // IsClaudeCode reports whether the request comes from Claude Code.
-func (c *Client) IsClaudeCode() bool {
+func (c *RequestSender) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
 // RedactedHeaders returns the headers for expressions, with names in lower case and credentials as "[redacted]".
-func (c *Client) RedactedHeaders() map[string]string {
+func (c *RequestSender) RedactedHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
 		name = strings.ToLower(name)
@@ -269,20 +269,20 @@ func (c *Client) RedactedHeaders() map[string]string {
 	return out
 }
 
-// BoundedMap keeps at least the n most recently used entries and at most 2n entries, where n is the argument of
-// [NewBoundedMap]. It is not safe for concurrent use; the zero value stores nothing.
-type BoundedMap[K comparable, V any] struct {
+// LRUCache keeps at least the n most recently used entries and at most 2n entries, where n is the argument of
+// [NewLRUCache]. It is not safe for concurrent use; the zero value stores nothing.
+type LRUCache[K comparable, V any] struct {
 	capacity     int
 	newer, older map[K]V
 }
 
-// NewBoundedMap creates a map that keeps at least the n most recently used entries; with n <= 0 it stores nothing.
-func NewBoundedMap[K comparable, V any](n int) BoundedMap[K, V] {
-	return BoundedMap[K, V]{capacity: max(0, n), newer: map[K]V{}}
+// NewLRUCache creates a map that keeps at least the n most recently used entries; with n <= 0 it stores nothing.
+func NewLRUCache[K comparable, V any](minEntries int) LRUCache[K, V] {
+	return LRUCache[K, V]{capacity: max(0, minEntries), newer: map[K]V{}}
 }
 
 // Get returns the entry of a key, which counts as a use.
-func (m *BoundedMap[K, V]) Get(k K) (V, bool) {
+func (m *LRUCache[K, V]) Get(k K) (V, bool) {
 	v, ok := m.newer[k]
 	if ok {
 		return v, true
@@ -294,7 +294,7 @@ func (m *BoundedMap[K, V]) Get(k K) (V, bool) {
 }
 
 // Put sets an entry.
-func (m *BoundedMap[K, V]) Put(k K, v V) {
+func (m *LRUCache[K, V]) Put(k K, v V) {
 	if m.capacity == 0 {
 		return
 	}

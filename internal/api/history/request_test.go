@@ -34,7 +34,7 @@ func TestRequests(t *testing.T) {
 		if strings.HasPrefix(file.Name, "claude") {
 			header.Set("User-Agent", "claude-cli/2.1.330 (external, cli)")
 		}
-		client := history.ClientFromRequestHeaders(&http.Request{Header: header}, "", "")
+		client := history.SenderFromRequestHeaders(&http.Request{Header: header}, "", "")
 		var got string
 		for range 2 { // the second time from the cache
 			got = requestFacts(rd.Read([]byte(strings.TrimSuffix(body, "\n")), client))
@@ -74,7 +74,7 @@ func requestFacts(r *history.Request, err error) string {
 	for _, p := range r.PrefixesEndingAtEachBlock() {
 		fmt.Fprintf(&b, "prefix of %d bytes, kept for %v\n", p.Size, p.CacheTTL)
 	}
-	for _, g := range r.GroupAdjacentMessagesByRole(r.Messages) {
+	for _, g := range r.GroupAndInterpretMessages(r.Messages) {
 		fmt.Fprintf(&b, "group %d, assistant %v, text %q, beside %q\n", g.Index, g.Assistant, g.Text, g.Context)
 		for _, u := range g.Uses {
 			fmt.Fprintf(&b, "  call %s %s %s\n", u.ID, u.Name, u.Input)
@@ -93,7 +93,7 @@ func requestFacts(r *history.Request, err error) string {
 func TestCutOffRequest(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"stream":true,"metadata":{"a\"\\":["x\\\"y",1.5,null,{}]},"\u0074ools":[],"messages":[{"role":"user","content":"hi \\"}]}`
 	read := func(text string) (*history.Request, error) {
-		return history.NewRequestReader(8).Read([]byte(text), history.Client{})
+		return history.NewRequestReader(8).Read([]byte(text), history.RequestSender{})
 	}
 	for i := range body {
 		if r, err := read(body[:i]); err == nil {
@@ -143,10 +143,10 @@ func TestLongValues(t *testing.T) {
 	for _, n := range []int{400, 511, 512, 513, 2000} {
 		right, wrong := `{"metadata":["`+strings.Repeat("x", n)+`"]}`, `{"metadata":[`+strings.Repeat("x", n)+`]}`
 		for range 2 {
-			if _, err := rd.Read([]byte(right), history.Client{}); err != nil {
+			if _, err := rd.Read([]byte(right), history.RequestSender{}); err != nil {
 				t.Errorf("%d: %v", n, err)
 			}
-			if _, err := rd.Read([]byte(wrong), history.Client{}); err == nil {
+			if _, err := rd.Read([]byte(wrong), history.RequestSender{}); err == nil {
 				t.Errorf("%d: a value that is no JSON is read", n)
 			}
 		}

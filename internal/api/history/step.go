@@ -8,37 +8,37 @@ import (
 	"strings"
 )
 
-// StepKind says what a step of the history contains, such as a prompt or results of tool calls.
-type StepKind string
+// SegmentKind says what a step of the history contains, such as a prompt or results of tool calls.
+type SegmentKind string
 
 // The kinds of steps.
 const (
-	KindPrompt                     StepKind = "prompt"
-	KindResults                    StepKind = "results"   // results of tool calls
-	KindResultsOfEndedTurn         StepKind = "closed"    // results that were not sent to the model, because their turn had ended
-	KindAddedPrompt                StepKind = "added"     // a prompt that was typed while the model worked
-	KindClaudeCodeTextNeedingReply StepKind = "injected"  // a text that Claude Code added and that requires a reply
-	KindTextRequestingNewReply     StepKind = "retry"     // a text that asks for a reply to replace the last one
-	KindTextRequestingRestOfReply  StepKind = "resumed"   // a text that requests the rest of a reply
-	KindBackgroundWorkNotice       StepKind = "notice"    // notice about background work
-	KindInterrupt                  StepKind = "interrupt" // the work in progress was interrupted
-	KindSummaryReplacingHistory    StepKind = "summary"   // summary that replaces a part of the history
+	KindPrompt                     SegmentKind = "prompt"
+	KindResults                    SegmentKind = "results"   // results of tool calls
+	KindResultsOfEndedTurn         SegmentKind = "closed"    // results that were not sent to the model, because their turn had ended
+	KindAddedPrompt                SegmentKind = "added"     // a prompt that was typed while the model worked
+	KindClaudeCodeTextNeedingReply SegmentKind = "injected"  // a text that Claude Code added and that requires a reply
+	KindTextRequestingNewReply     SegmentKind = "retry"     // a text that asks for a reply to replace the last one
+	KindTextRequestingRestOfReply  SegmentKind = "resumed"   // a text that requests the rest of a reply
+	KindBackgroundWorkNotice       SegmentKind = "notice"    // notice about background work
+	KindInterrupt                  SegmentKind = "interrupt" // the work in progress was interrupted
+	KindSummaryReplacingHistory    SegmentKind = "summary"   // summary that replaces a part of the history
 
-	kindTextNextToResults StepKind = "typed" // text next to results; [Client.GroupAdjacentMessagesByRole] determines its kind
+	kindTextNextToResults SegmentKind = "typed" // text next to results; [RequestSender.GroupAndInterpretMessages] determines its kind
 )
 
-// Step is a part of a user message that has one meaning, such as a prompt or tool results.
-type Step struct {
-	Kind    StepKind
+// Segment is a part of a user message that has one meaning, such as a prompt or tool results.
+type Segment struct {
+	Kind    SegmentKind
 	Text    string
 	Blocks  []string // the blocks that were joined to form a prompt
-	Results []*Result
+	Results []*ToolResult
 	Files   []string // media types of images and documents that accompany a prompt
 	digest  Digest   // digest of the relevant parts; not used for results
 }
 
-// Result is a tool_result block.
-type Result struct {
+// ToolResult is a tool_result block.
+type ToolResult struct {
 	index    int // index of the block
 	ID, Text string
 	Content  json.RawMessage // as received
@@ -55,29 +55,29 @@ type ToolUse struct {
 // contentPart is one content block of a message, reduced to the parts that are needed to interpret it.
 type contentPart struct {
 	kind, text     string
-	result         *Result
+	result         *ToolResult
 	hasAttachments bool
 	isUnsigned     bool // thinking without a signature
 	isAltered      bool // thinking whose signature belongs to another text
 }
 
-func newStep(kind StepKind, text string) Step {
-	s := Step{Kind: kind, Text: text}
+func newSegment(kind SegmentKind, text string) Segment {
+	s := Segment{Kind: kind, Text: text}
 	s.digest = s.digestWithoutUses()
 	return s
 }
 
-func (s *Step) digestWithoutUses() Digest {
+func (s *Segment) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-func (s *Step) markAsResultsOfEndedTurn() {
+func (s *Segment) markAsResultsOfEndedTurn() {
 	s.Kind = KindResultsOfEndedTurn
 	s.digest = s.digestWithoutUses()
 }
 
 // Digest returns the digest of a step. uses are the calls before it; their order matters, that of the results does not.
-func (s *Step) Digest(uses []ToolUse) Digest {
+func (s *Segment) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest
 	}
@@ -93,14 +93,14 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 }
 
 // PromptFromFirstBlocks returns the prompt that consists of the first blockCount blocks only.
-func (s *Step) PromptFromFirstBlocks(blockCount int) Step {
-	head := newStep(KindPrompt, joinBlocksWithNewlines(s.Blocks[:blockCount]))
+func (s *Segment) PromptFromFirstBlocks(blockCount int) Segment {
+	head := newSegment(KindPrompt, joinBlocksWithNewlines(s.Blocks[:blockCount]))
 	head.Blocks = s.Blocks[:blockCount]
 	return head
 }
 
 // PromptWithoutFirstBlocks returns the prompt without its first blockCount blocks.
-func (s *Step) PromptWithoutFirstBlocks(blockCount int) Step {
+func (s *Segment) PromptWithoutFirstBlocks(blockCount int) Segment {
 	tail := *s
 	tail.Blocks = s.Blocks[blockCount:]
 	tail.Text = joinBlocksWithNewlines(tail.Blocks)

@@ -6,8 +6,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Error is the body of an error response.
-type Error struct {
+// ErrorResponse is the body of an error response.
+type ErrorResponse struct {
 	Type      string    `json:"type"`
 	Error     ErrorBody `json:"error"`
 	RequestID string    `json:"request_id,omitempty"`
@@ -20,8 +20,8 @@ type ErrorBody struct {
 	Details map[string]string `json:"details,omitempty"` // error_code; nil means none
 }
 
-// NewError returns the body of an error response. If e has no type, the type is derived from the status.
-func NewError(e scenarios.APIError, code, id string) Error {
+// NewErrorResponse returns the body of an error response. If e has no type, the type is derived from the status.
+func NewErrorResponse(e scenarios.APIError, code, requestID string) ErrorResponse {
 	body := ErrorBody{Type: e.Type, Message: e.Message}
 	body.Type = cmp.Or(body.Type, scenarios.APIErrorType(e.Status))
 	if e.Status > 400 && e.Status < 500 && body.Type == "api_error" {
@@ -30,5 +30,5 @@ func NewError(e scenarios.APIError, code, id string) Error {
 	if code != "" {
 		body.Details = map[string]string{"error_code": code}
 	}
-	return Error{Type: "error", Error: body, RequestID: id}
+	return ErrorResponse{Type: "error", Error: body, RequestID: requestID}
 }

@@ -136,12 +136,12 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		open(empty)
-		s.addInput(i, b.Input)
+		s.addInputDeltas(i, b.Input)
 	case protocol.ServerToolCall:
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		open(empty)
-		s.addInput(i, b.Input)
+		s.addInputDeltas(i, b.Input)
 	case protocol.RawBlock:
 		if text, ok := compactionText(b); ok {
 			open(compactionContentBlock{Type: "compaction"})
@@ -155,8 +155,8 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	s.addEventNamedByDataType(eventData{Type: "content_block_stop", Index: &i})
 }
 
-// addInput adds the input of a call in pieces. The first piece is empty.
-func (s *EventList) addInput(i int, input json.RawMessage) {
+// addInputDeltas adds the input of a call in pieces. The first piece is empty.
+func (s *EventList) addInputDeltas(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.addPacedDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})
 	}
@@ -193,8 +193,8 @@ type Message struct {
 	ThinkingTokens int         // tokens of the output that are reasoning
 }
 
-// HideThinking removes the texts of the thinking blocks.
-func (m *Message) HideThinking() {
+// ClearThinkingTexts removes the texts of the thinking blocks.
+func (m *Message) ClearThinkingTexts() {
 	for i, b := range m.Blocks {
 		if thinking, ok := b.(protocol.ThinkingBlock); ok {
 			thinking.Thinking = ""
@@ -302,7 +302,7 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 			said = said[:cut]
 		}
 		switch {
-		case maxTokens >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
+		case maxTokens >= 0 && said != "" && scenarios.EstimateTokens(len(said)) > left:
 			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(truncateAtRuneBoundary(said, 4*left)))
 			m.StopReason, m.StopSequence = "max_tokens", nil
 			return
@@ -311,7 +311,7 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 			m.StopReason = "stop_sequence"
 			return
 		}
-		left -= scenarios.Tokens(len(said))
+		left -= scenarios.EstimateTokens(len(said))
 	}
 }
 
@@ -323,9 +323,9 @@ func truncateAtRuneBoundary(text string, maxBytes int) string {
 	return text[:maxBytes]
 }
 
-// ApplyFaultOfKind changes the events as this kind of fault requires. mustKeepStreamOpen means that the stream must stay open
+// InjectFault changes the events as this kind of fault requires. mustKeepStreamOpen means that the stream must stay open
 // after the events, although nothing follows.
-func (s *EventList) ApplyFaultOfKind(faultKind string) (mustKeepStreamOpen bool) {
+func (s *EventList) InjectFault(faultKind string) (mustKeepStreamOpen bool) {
 	at := func(name string) int {
 		if i := slices.IndexFunc(s.Events, func(e Event) bool { return e.Name == name }); i >= 0 {
 			return i

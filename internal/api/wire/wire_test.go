@@ -159,7 +159,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 	}
-	if least := time.Duration(scenarios.Tokens(240)+scenarios.Tokens(200)) * 100 * time.Millisecond; total < least {
+	if least := time.Duration(scenarios.EstimateTokens(240)+scenarios.EstimateTokens(200)) * 100 * time.Millisecond; total < least {
 		t.Errorf("the text takes %v at 10 tokens a second, want at least %v", total, least)
 	}
 	if pieces["thinking_delta"] < 2 || pieces["text_delta"] < 2 {
@@ -197,7 +197,7 @@ func TestSeedAndPad(t *testing.T) {
 
 func TestHideThinking(t *testing.T) {
 	m := newMessage(protocol.ThinkingBlock{Type: "thinking", Thinking: "why", Signature: "s"}, protocol.Text("a"))
-	m.HideThinking()
+	m.ClearThinkingTexts()
 	if diff := cmp.Diff([]protocol.Block{protocol.ThinkingBlock{Type: "thinking", Signature: "s"}, protocol.Text("a")}, m.Blocks); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
@@ -276,7 +276,7 @@ func TestFaults(t *testing.T) {
 		{"empty-content", joined(start, end), false},
 	} {
 		s := newMessage(protocol.Text("hi"), call).Events(StreamOptions{})
-		if open := s.ApplyFaultOfKind(tt.fault); open != tt.open {
+		if open := s.InjectFault(tt.fault); open != tt.open {
 			t.Errorf("%s: the stream stays open: %v", tt.fault, open)
 		}
 		if diff := cmp.Diff(tt.want, lines(s)); diff != "" {
@@ -287,7 +287,7 @@ func TestFaults(t *testing.T) {
 		"ping-silence": joined(start, end), "stall-mid-stream": joined(start, end), "delta-after-stop": joined(start, end), "tool-json-truncated": joined(start, end),
 	} {
 		s := newMessage().Events(StreamOptions{})
-		s.ApplyFaultOfKind(fault)
+		s.InjectFault(fault)
 		if diff := cmp.Diff(want, lines(s)); diff != "" {
 			t.Errorf("%s of a message without content (-want +got):\n%s", fault, diff)
 		}
@@ -305,7 +305,7 @@ func TestNewError(t *testing.T) {
 		{scenarios.APIError{Status: 500, Message: "m"}, "", `{"type":"error","error":{"type":"api_error","message":"m"},"request_id":"r"}`},
 		{scenarios.APIError{Status: 429, Type: "mine", Message: "m"}, "c", `{"type":"error","error":{"type":"mine","message":"m","details":{"error_code":"c"}},"request_id":"r"}`},
 	} {
-		got, err := protocol.Marshal(NewError(tt.err, tt.code, "r"))
+		got, err := protocol.Marshal(NewErrorResponse(tt.err, tt.code, "r"))
 		if err != nil {
 			t.Fatal(err)
 		}

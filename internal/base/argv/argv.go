@@ -38,7 +38,7 @@ type OptionDefinition struct {
 
 // Name returns the first long spelling without its dashes, such as "allowedTools". Without one, it is the short spelling.
 func (o *OptionDefinition) Name() string {
-	spec := parseFlags(o.Flags)
+	spec := parseOptionDefinition(o.Flags)
 	for _, s := range spec.spellings {
 		if name, ok := strings.CutPrefix(s, "--"); ok {
 			return name
@@ -68,7 +68,7 @@ func Parse(options []OptionDefinition, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
 	p.result.Options = make(map[string][]string)
 	for i := range options {
-		s := parseFlags(options[i].Flags)
+		s := parseOptionDefinition(options[i].Flags)
 		s.option = &options[i]
 		for _, spelling := range s.spellings {
 			p.specs[spelling] = s
@@ -104,9 +104,9 @@ type optionSpec struct {
 	variadic  bool
 }
 
-func parseFlags(flags string) *optionSpec {
+func parseOptionDefinition(definition string) *optionSpec {
 	s := &optionSpec{}
-	for part := range strings.FieldsFuncSeq(flags, func(r rune) bool { return r == ' ' || r == ',' }) {
+	for part := range strings.FieldsFuncSeq(definition, func(r rune) bool { return r == ' ' || r == ',' }) {
 		switch part[0] {
 		case '<':
 			s.kind, s.variadic = requiredValue, strings.HasSuffix(part, "...>")
@@ -133,7 +133,7 @@ func (p *parser) nextWord() string {
 	return word
 }
 
-func hasDash(word string) bool { return len(word) > 1 && word[0] == '-' }
+func looksLikeOption(word string) bool { return len(word) > 1 && word[0] == '-' }
 
 func (p *parser) parseWord(word string) error {
 	if word == "--" {
@@ -141,13 +141,13 @@ func (p *parser) parseWord(word string) error {
 		p.words = nil
 		return nil
 	}
-	if p.variadic != nil && !hasDash(word) {
+	if p.variadic != nil && !looksLikeOption(word) {
 		p.recordVariadicWord(p.variadic, word, false)
 		return p.setOptionValue(p.variadic, word)
 	}
 	p.variadic = nil
 	switch {
-	case !hasDash(word):
+	case !looksLikeOption(word):
 		p.result.Operands = append(p.result.Operands, word)
 		return nil
 	case p.specs[word] != nil:
@@ -176,7 +176,7 @@ func (p *parser) parseOption(s *optionSpec) error {
 	switch {
 	case s.kind == requiredValue && len(p.words) == 0:
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
-	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !hasDash(p.words[0]):
+	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !looksLikeOption(p.words[0]):
 		value = p.nextWord()
 		p.recordVariadicWord(s, value, true)
 	}
@@ -263,7 +263,7 @@ func nearestNamesLine(prefix, word string, names []string) string {
 func suggestibleNames(options []OptionDefinition) []string {
 	names := []string{"help"}
 	for i := range options {
-		spellings := parseFlags(options[i].Flags).spellings
+		spellings := parseOptionDefinition(options[i].Flags).spellings
 		if last, long := strings.CutPrefix(spellings[len(spellings)-1], "--"); long && len(last) > 1 && !options[i].Hidden {
 			names = append(names, last)
 		}

@@ -140,9 +140,9 @@ func (s *Store) Stats() Stats {
 
 const maxJSONDepth = 1000
 
-// Canonical rewrites one JSON value without white space, with sorted keys and with as few escapes as JSON allows. Of
+// CanonicalJSON rewrites one JSON value without white space, with sorted keys and with as few escapes as JSON allows. Of
 // duplicate keys the last one wins. Numbers keep their digits. The result shares no memory with data.
-func Canonical(data []byte) ([]byte, error) {
+func CanonicalJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	var v any
@@ -179,7 +179,7 @@ func isTooDeep(v any, remaining int) bool {
 // PutJSON stores a JSON value in canonical form. It returns the CID of the value, and its canonical form. If the value
 // exceeds the store's limit, it returns both with a *TooLargeError.
 func (s *Store) PutJSON(data []byte) (cid string, canonical []byte, err error) {
-	canonical, err = Canonical(data)
+	canonical, err = CanonicalJSON(data)
 	if err != nil {
 		return "", nil, err
 	}

@@ -38,7 +38,7 @@ func TestCanonical(t *testing.T) {
 		{`[]`, `[]`},
 	}
 	for _, tt := range tests {
-		got, err := Canonical([]byte(tt.in))
+		got, err := CanonicalJSON([]byte(tt.in))
 		if err != nil {
 			t.Errorf("Canonical(%s): %v", tt.in, err)
 			continue
@@ -48,7 +48,7 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `{`, `1 2`, `nul`, strings.Repeat("[", 1500) + strings.Repeat("]", 1500)} {
-		if got, err := Canonical([]byte(bad)); err == nil {
+		if got, err := CanonicalJSON([]byte(bad)); err == nil {
 			t.Errorf("Canonical(%.20q) = %.20q, want an error", bad, got)
 		}
 	}
@@ -115,14 +115,14 @@ func FuzzCanonical(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		once, err := Canonical([]byte(in))
+		once, err := CanonicalJSON([]byte(in))
 		if err != nil {
 			return
 		}
 		if !json.Valid(once) {
 			t.Fatalf("not JSON: %q", once)
 		}
-		twice, err := Canonical(once)
+		twice, err := CanonicalJSON(once)
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("%q becomes %q (%v)", once, twice, err)
 		}

@@ -25,8 +25,8 @@ type Options struct {
 	NewID func() string
 }
 
-// Source provides the time, ids and randomness of a run. It is safe for concurrent use.
-type Source struct {
+// TimeAndIDSource provides the time, ids and randomness of a run. It is safe for concurrent use.
+type TimeAndIDSource struct {
 	o Options
 
 	mu   sync.Mutex
@@ -37,12 +37,12 @@ type Source struct {
 }
 
 // New returns a source with these options.
-func New(o Options) *Source {
-	s := &Source{o: o}
+func New(o Options) *TimeAndIDSource {
+	s := &TimeAndIDSource{o: o}
 	if o.Seed != nil {
 		s.rand = newRand(*o.Seed, o.Salt)
 	}
-	if o.Start != nil && !s.HasSeedAndStart() {
+	if o.Start != nil && !s.IsReproducible() {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
@@ -50,7 +50,7 @@ func New(o Options) *Source {
 
 // ReseedForNthRunOfSession makes a seeded source continue as the runNumber-th run of a session, so
 // that its ids differ from those of the earlier runs. Without a seed, it does nothing.
-func (s *Source) ReseedForNthRunOfSession(runNumber int) {
+func (s *TimeAndIDSource) ReseedForNthRunOfSession(runNumber int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {
@@ -68,23 +68,23 @@ func newRand(seed int64, salt string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(key))
 }
 
-// HasSeedAndStart reports whether each run with the same options has the same ids and times. The clock is then frozen.
-func (s *Source) HasSeedAndStart() bool { return s.o.Seed != nil && s.o.Start != nil }
+// IsReproducible reports whether each run with the same options has the same ids and times. The clock is then frozen.
+func (s *TimeAndIDSource) IsReproducible() bool { return s.o.Seed != nil && s.o.Start != nil }
 
 // Now returns the current time of the run's clock.
-func (s *Source) Now() time.Time {
+func (s *TimeAndIDSource) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.HasSeedAndStart() {
+	if s.IsReproducible() {
 		return s.o.Start.Add(s.offset)
 	}
 	return s.o.Now().Add(s.offset)
 }
 
 // Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it returns the error of ctx.
-func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
+func (s *TimeAndIDSource) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
-	if err == nil && d > 0 && s.HasSeedAndStart() {
+	if err == nil && d > 0 && s.IsReproducible() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d
@@ -93,9 +93,9 @@ func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // WaitOrJumpTo waits until t. A frozen clock jumps to t without waiting.
-func (s *Source) WaitOrJumpTo(ctx context.Context, t time.Time) error {
+func (s *TimeAndIDSource) WaitOrJumpTo(ctx context.Context, t time.Time) error {
 	d := t.Sub(s.Now())
-	if !s.HasSeedAndStart() {
+	if !s.IsReproducible() {
 		return Sleep(ctx, d)
 	}
 	s.mu.Lock()
@@ -118,7 +118,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // NewID returns a version 4 UUID.
-func (s *Source) NewID() string {
+func (s *TimeAndIDSource) NewID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rand == nil {
@@ -132,7 +132,7 @@ func (s *Source) NewID() string {
 }
 
 // NewRandFromRunSeed returns a new random source, seeded like the run; nil means the run has no seed.
-func (s *Source) NewRandFromRunSeed() (newRandOrNilIfUnseeded *rand.Rand) {
+func (s *TimeAndIDSource) NewRandFromRunSeed() (newRandOrNilIfUnseeded *rand.Rand) {
 	if s.o.Seed == nil {
 		return nil
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-func seededSource(seed int64, salt string, start *time.Time) *clock.Source {
+func seededSource(seed int64, salt string, start *time.Time) *clock.TimeAndIDSource {
 	return clock.New(clock.Options{Seed: &seed, Salt: salt, Start: start, Now: time.Now, NewID: uuid.NewString})
 }
 
-func newIDs(s *clock.Source) []string { return []string{s.NewID(), s.NewID(), s.NewID()} }
+func newIDs(s *clock.TimeAndIDSource) []string { return []string{s.NewID(), s.NewID(), s.NewID()} }
 
 func TestIDsComeFromTheSeed(t *testing.T) {
 	first := newIDs(seededSource(7, "", nil))
@@ -42,7 +42,7 @@ func TestRepeatableTimeMovesByWaitsOnly(t *testing.T) {
 		start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		s := seededSource(1, "", &start)
 		time.Sleep(time.Hour) // the machine is slow
-		if !s.HasSeedAndStart() || !s.Now().Equal(start) {
+		if !s.IsReproducible() || !s.Now().Equal(start) {
 			t.Fatalf("now is %s, want %s", s.Now(), start)
 		}
 		began := time.Now()

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Binder is implemented by pointers to types that have several forms in a file. BindValue calls methods of [Binding].
+// Binder is implemented by pointers to types that have several forms in a file. BindValue calls methods of [BindRun].
 type Binder interface {
-	BindValue(v Value, b *Binding)
+	BindValue(v Value, b *BindRun)
 }
 
-// Binding is one run of [Bind]. It collects the problems.
-type Binding struct {
+// BindRun is one run of [Bind]. It collects the problems.
+type BindRun struct {
 	index     *SourceIndex
 	list      List
 	cache     map[reflect.Type]*structFields
@@ -43,21 +43,21 @@ func Bind(tree map[string]any, target any, ix *SourceIndex) List {
 
 // BindFileTo decodes the file from the index; use it only if [SourceIndex.FirstPossibleProblem] returns nil.
 func (ix *SourceIndex) BindFileTo(target any) (problems List) {
-	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
+	b := &BindRun{index: ix, cache: map[reflect.Type]*structFields{}}
 	b.BindInto(ix.root, target)
 	return b.list
 }
 
 // BindInto binds v to the value that target points to, as [Bind] does for fields, and reports whether that succeeded. A
 // BindValue method must not pass a target of its receiver's type: BindInto would call the method again.
-func (b *Binding) BindInto(v Value, target any) bool {
+func (b *BindRun) BindInto(v Value, target any) bool {
 	before := len(b.list)
 	b.bindValue(v, reflect.ValueOf(target).Elem(), "")
 	return len(b.list) == before
 }
 
 // BindAllowingOnlyKeys is like BindInto, but allows only the given keys of the target struct. A key that ends in "!" is required.
-func (b *Binding) BindAllowingOnlyKeys(v Value, target any, keys ...string) {
+func (b *BindRun) BindAllowingOnlyKeys(v Value, target any, keys ...string) {
 	dst := reflect.ValueOf(target).Elem()
 	all, some := b.structFieldsOf(dst.Type()), &structFields{}
 	for _, key := range keys {
@@ -70,28 +70,28 @@ func (b *Binding) BindAllowingOnlyKeys(v Value, target any, keys ...string) {
 }
 
 // Errorf reports a problem with v.
-func (b *Binding) Errorf(v Value, format string, args ...any) {
+func (b *BindRun) Errorf(v Value, format string, args ...any) {
 	b.reportAtFileOffset(int(v.offset), "", format, args...)
 }
 
-// Hintf reports a problem with v and a hint about what to do.
-func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
+// ErrorWithHintf reports a problem with v and a hint about what to do.
+func (b *BindRun) ErrorWithHintf(v Value, hint, format string, args ...any) {
 	b.reportAtFileOffset(int(v.offset), hint, format, args...)
 }
 
-// KeyHintf reports a problem with a key.
-func (b *Binding) KeyHintf(f TableEntry, hint, format string, args ...any) {
+// KeyErrorWithHintf reports a problem with a key.
+func (b *BindRun) KeyErrorWithHintf(f TableEntry, hint, format string, args ...any) {
 	b.reportAtFileOffset(int(f.offset), hint, format, args...)
 }
 
-func (b *Binding) reportAtFileOffset(fileOffset int, hint, format string, args ...any) {
+func (b *BindRun) reportAtFileOffset(fileOffset int, hint, format string, args ...any) {
 	d := b.index.diagnosticAt(fileOffset, fmt.Sprintf(format, args...))
 	d.Hint = hint
 	b.list = append(b.list, d)
 }
 
 // bindValue stores v in dst. key is the name of the field in messages; "" means unknown.
-func (b *Binding) bindValue(v Value, dst reflect.Value, key string) {
+func (b *BindRun) bindValue(v Value, dst reflect.Value, key string) {
 	if dst.CanAddr() && dst.Kind() != reflect.Pointer {
 		switch t := dst.Addr().Interface().(type) {
 		case Binder:
@@ -123,7 +123,7 @@ func (b *Binding) bindValue(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
+func (b *BindRun) bindPointer(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindNull {
 		return
 	}
@@ -135,7 +135,7 @@ func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
+func (b *BindRun) bindSlice(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindTable && v.table.hasHeader {
 		b.reportAtFileOffset(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
 		return
@@ -152,7 +152,7 @@ func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 	dst.Set(s)
 }
 
-func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
+func (b *BindRun) bindMap(v Value, dst reflect.Value, key string) {
 	if v.Kind != KindTable {
 		b.reportWrongType(v, key, "a table")
 		return
@@ -166,7 +166,7 @@ func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	dst.Set(m)
 }
 
-func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFields) {
+func (b *BindRun) bindFields(v Value, dst reflect.Value, key string, p *structFields) {
 	if v.Kind != KindTable {
 		b.reportWrongType(v, key, "a table")
 		return
@@ -190,31 +190,31 @@ func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFi
 	}
 }
 
-func (b *Binding) bindAndCheckField(v Value, dst reflect.Value, f *structField) {
+func (b *BindRun) bindAndCheckField(v Value, dst reflect.Value, f *structField) {
 	before := len(b.list)
 	b.bindValue(v, dst, f.name)
 	if len(b.list) > before {
 		return
 	}
 	if f.enum != nil && v.Kind == KindString {
-		b.checkEnum(v, f)
+		b.reportUnlessInEnum(v, f)
 	}
 	if f.nonEmpty && v.Kind == KindString && v.Text == "" {
 		b.reportAtFileOffset(int(v.offset), "", "`%s` must not be empty", f.name)
 	}
 	if (f.min != nil || f.max != nil) && (v.Kind == KindInt || v.Kind == KindFloat) {
-		b.checkRange(v, f)
+		b.reportUnlessInRange(v, f)
 	}
 }
 
-func (b *Binding) checkEnum(v Value, f *structField) {
+func (b *BindRun) reportUnlessInEnum(v Value, f *structField) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
 	b.reportAtFileOffset(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
-func (b *Binding) checkRange(v Value, f *structField) {
+func (b *BindRun) reportUnlessInRange(v Value, f *structField) {
 	n, err := parseTOMLFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
@@ -228,7 +228,7 @@ func (b *Binding) checkRange(v Value, f *structField) {
 
 func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (b *Binding) reportUnknownKey(f *TableEntry, p *structFields) {
+func (b *BindRun) reportUnknownKey(f *TableEntry, p *structFields) {
 	names := make([]string, len(p.fields))
 	for i := range p.fields {
 		names[i] = p.fields[i].name
@@ -253,7 +253,7 @@ func (b *Binding) reportUnknownKey(f *TableEntry, p *structFields) {
 
 // DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no candidate is similar.
 func DidYouMean(name string, candidates []string) string {
-	if near := Nearest(name, candidates); near != "" {
+	if near := SimilarOtherName(name, candidates); near != "" {
 		return "did you mean `" + near + "`?"
 	}
 	return ""
@@ -269,7 +269,7 @@ func NameHint(name string, candidates []string) string {
 	return "known names here: " + strings.Join(candidates, ", ")
 }
 
-func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
+func (b *BindRun) bindScalar(v Value, dst reflect.Value, key string) {
 	switch k := dst.Kind(); {
 	case k == reflect.String:
 		if v.Kind != KindString {
@@ -306,7 +306,7 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) reportWrongType(v Value, key, want string) {
+func (b *BindRun) reportWrongType(v Value, key, want string) {
 	name := ""
 	if key != "" {
 		name = "`" + key + "` "
@@ -341,7 +341,7 @@ func (p *structFields) indexOfField(key string) int {
 	return -1
 }
 
-func (b *Binding) structFieldsOf(t reflect.Type) *structFields {
+func (b *BindRun) structFieldsOf(t reflect.Type) *structFields {
 	if p, ok := b.cache[t]; ok {
 		return p
 	}
@@ -357,14 +357,14 @@ func (b *Binding) structFieldsOf(t reflect.Type) *structFields {
 		}
 		f.aliases, f.inside = strings.Split(sf.Tag.Get("alias"), ","), strings.Split(sf.Tag.Get("inside"), ",")
 		f.nonEmpty = sf.Tag.Get("empty") == "no"
-		f.min, f.max = parseBound(sf.Tag.Get("min")), parseBound(sf.Tag.Get("max"))
+		f.min, f.max = mustParseBound(sf.Tag.Get("min")), mustParseBound(sf.Tag.Get("max"))
 		p.fields = append(p.fields, f)
 	}
 	b.cache[t] = p
 	return p
 }
 
-func parseBound(tag string) *float64 {
+func mustParseBound(tag string) *float64 {
 	if tag == "" {
 		return nil
 	}
@@ -375,14 +375,14 @@ func parseBound(tag string) *float64 {
 	return &f
 }
 
-// Nearest returns the candidate that is most similar to name; "" means that none is similar. It ignores case and the
+// SimilarOtherName returns the candidate that is most similar to name; "" means that none is similar. It ignores case and the
 // difference between "-" and "_". Of equally similar candidates it returns the first. It never returns name itself.
-func Nearest(name string, candidates []string) string {
-	return Closest(name, candidates, max(1, len(name)/3))
+func SimilarOtherName(name string, candidates []string) string {
+	return SimilarOtherNameWithin(name, candidates, max(1, len(name)/3))
 }
 
-// Closest is like [Nearest], but similar names differ by at most maxEdits edits.
-func Closest(name string, candidates []string, maxEdits int) string {
+// SimilarOtherNameWithin is like [SimilarOtherName], but similar names differ by at most maxEdits edits.
+func SimilarOtherNameWithin(name string, candidates []string, maxEdits int) string {
 	const longest = 64
 	if name == "" || len(name) > longest {
 		return ""

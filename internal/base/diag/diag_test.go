@@ -186,7 +186,7 @@ type sub2 struct {
 // either is a string or a table.
 type either struct{ Name string }
 
-func (e *either) BindValue(v Value, b *Binding) {
+func (e *either) BindValue(v Value, b *BindRun) {
 	if v.Kind == KindString {
 		e.Name = v.Text
 		return
@@ -302,7 +302,7 @@ func TestNearest(t *testing.T) {
 		"sesion_id": "session_id", "sessionId": "session_id", "Text": "text", "txet": "text", "delay": "", "permission_mode": "permission-mode",
 		"xyz": "", "": "", "t": "", "username": "user_name", "file": "$file",
 	} {
-		if got := Nearest(in, names); got != want {
+		if got := SimilarOtherName(in, names); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

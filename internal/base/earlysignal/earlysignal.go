@@ -18,5 +18,5 @@ func subscribeToTerminationSignals() chan os.Signal {
 	return c
 }
 
-// Received returns the channel of signals. The caller must pass it to [signal.Stop] and handle the queued signals.
-func Received() chan os.Signal { return terminationSignalsSinceProgramStart }
+// TerminationSignals returns the channel of signals. The caller must pass it to [signal.Stop] and handle the queued signals.
+func TerminationSignals() chan os.Signal { return terminationSignalsSinceProgramStart }

@@ -16,7 +16,7 @@ func TestReceived(t *testing.T) {
 		if err := syscall.Kill(syscall.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-earlysignal.Received(); got != sig {
+		if got := <-earlysignal.TerminationSignals(); got != sig {
 			t.Errorf("received %v, want %v", got, sig)
 		}
 	}

@@ -29,26 +29,26 @@ var (
 	errAllTemplatesTooLong = fmt.Errorf("the output of all templates is longer than %d bytes", maxAllTemplatesBytes)
 )
 
-type sharedTemplateStateContextKey struct{}
+type outputLimitContextKey struct{}
 
-type sharedTemplateState struct {
+type outputLimitAndMissingPaths struct {
 	remainingOutputBytes atomic.Int64 // number of bytes that the templates may still write
 	mu                   sync.Mutex
 	missingPaths         []string
 }
 
-// WithSharedTemplateState returns a context in which all templates together, such as those of one answer, write no more
+// WithOutputLimitAndMissingPaths returns a context in which all templates together, such as those of one answer, write no more
 // than a fixed number of bytes. It also collects the paths for [MissingPathsOfEvaluatedExpressions].
-func WithSharedTemplateState(ctx context.Context) context.Context {
-	t := new(sharedTemplateState)
+func WithOutputLimitAndMissingPaths(ctx context.Context) context.Context {
+	t := new(outputLimitAndMissingPaths)
 	t.remainingOutputBytes.Store(maxAllTemplatesBytes)
-	return context.WithValue(ctx, sharedTemplateStateContextKey{}, t)
+	return context.WithValue(ctx, outputLimitContextKey{}, t)
 }
 
 // MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
-// was evaluated with ctx, each once. It returns nil unless ctx comes from [WithSharedTemplateState].
+// was evaluated with ctx, each once. It returns nil unless ctx comes from [WithOutputLimitAndMissingPaths].
 func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
-	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
+	t, ok := ctx.Value(outputLimitContextKey{}).(*outputLimitAndMissingPaths)
 	if !ok {
 		return nil
 	}
@@ -58,7 +58,7 @@ func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
 }
 
 func recordMissing(ctx context.Context, path string) {
-	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
+	t, ok := ctx.Value(outputLimitContextKey{}).(*outputLimitAndMissingPaths)
 	if !ok {
 		return
 	}
@@ -69,9 +69,9 @@ func recordMissing(ctx context.Context, path string) {
 	}
 }
 
-// spendTotalBytes subtracts n bytes from the shared limit of ctx, if it has one. It fails if fewer bytes remain.
-func spendTotalBytes(ctx context.Context, n int) error {
-	if t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState); ok && t.remainingOutputBytes.Add(-int64(n)) < 0 {
+// spendSharedOutputBytes subtracts n bytes from the shared limit of ctx, if it has one. It fails if fewer bytes remain.
+func spendSharedOutputBytes(ctx context.Context, n int) error {
+	if t, ok := ctx.Value(outputLimitContextKey{}).(*outputLimitAndMissingPaths); ok && t.remainingOutputBytes.Add(-int64(n)) < 0 {
 		return errAllTemplatesTooLong
 	}
 	return nil

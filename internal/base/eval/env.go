@@ -58,8 +58,8 @@ func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	return n
 }
 
-// BreakpointEnv returns the Env of breakpoint conditions, evaluations at a pause and scripted decisions about a call.
-func BreakpointEnv() *Env {
+// ToolCallEnv returns the Env of breakpoint conditions, evaluations at a pause and scripted decisions about a call.
+func ToolCallEnv() *Env {
 	return NewEnv(map[string]any{"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil, "call": map[string]any{}, "vars": map[string]any{}})
 }
 

@@ -194,7 +194,7 @@ func TestTemplateTotal(t *testing.T) {
 	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errTemplateTooLong) {
 		t.Errorf("a long text: %v", err)
 	}
-	ctx := WithSharedTemplateState(t.Context())
+	ctx := WithOutputLimitAndMissingPaths(t.Context())
 	var err error
 	texts := 0
 	for ; err == nil && texts < 100; texts++ {

@@ -81,7 +81,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, CompileErrors{{Message: "the expression is empty"}}
 	}
-	check := &nameChecker{env: env}
+	check := &nameCheckingPatcher{env: env}
 	opts := append(exprOptionsForLimitedFunctions(), expr.Env(env.types), resultType, expr.Patch(check), expr.Patch(&costCountingPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
@@ -139,9 +139,9 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return b, nil
 }
 
-// nameChecker finds errors that the type checker misses: internal names, and unknown keys of a map whose keys are known. It
+// nameCheckingPatcher finds errors that the type checker misses: internal names, and unknown keys of a map whose keys are known. It
 // also collects all names: the type checker reports only the first unknown one, and none inside calls of some functions.
-type nameChecker struct {
+type nameCheckingPatcher struct {
 	env        *Env
 	err        *Error
 	used       []*ast.IdentifierNode
@@ -160,7 +160,7 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 
 // sourceIfOnlyMemberAccess returns the source of an expression that only accesses a member, such as `results[0].structured.n`. For
 // every other expression it returns "", and also if the member may be missing, as with `?.`, `??` and the captures of match.
-func (c *nameChecker) sourceIfOnlyMemberAccess(src string) string {
+func (c *nameCheckingPatcher) sourceIfOnlyMemberAccess(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
 		if member.Optional {
@@ -175,7 +175,7 @@ func (c *nameChecker) sourceIfOnlyMemberAccess(src string) string {
 }
 
 // mapAndKeyOfTextMapAccess returns the map and key of an access to a map of strings, such as env.HOME; "" for others.
-func (c *nameChecker) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, key string) {
+func (c *nameCheckingPatcher) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, key string) {
 	member, _ := accessNode.(*ast.MemberNode)
 	if member == nil {
 		return "", ""
@@ -188,7 +188,7 @@ func (c *nameChecker) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, ke
 	return name.Value, property.Value
 }
 
-func (c *nameChecker) Visit(node *ast.Node) {
+func (c *nameCheckingPatcher) Visit(node *ast.Node) {
 	c.lastNode = *node
 	if c.err != nil {
 		return
@@ -265,12 +265,12 @@ func existingFunctionOrVariableNames(src string, unknownNameOffset int, unknownN
 	if !strings.HasPrefix(strings.TrimSpace(string(rest[unknownNameOffset:])), "(") {
 		return env.VariableNames()
 	}
-	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
+	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isEnabledBuiltin(n) })
 	slices.Sort(all)
 	return all
 }
 
-func isFunction(name string) bool {
+func isEnabledBuiltin(name string) bool {
 	_, ok := builtin.Index[name]
 	return ok && name != "now" && name != "timezone"
 }
@@ -309,10 +309,10 @@ func syntaxHint(src string, e *Error) string {
 	return ""
 }
 
-func (c *nameChecker) unknownNames(src string) CompileErrors {
+func (c *nameCheckingPatcher) unknownNames(src string) CompileErrors {
 	var all CompileErrors
 	for _, id := range c.used {
-		if _, ok := c.env.types[id.Value]; ok || c.localNames[id.Value] || isFunction(id.Value) {
+		if _, ok := c.env.types[id.Value]; ok || c.localNames[id.Value] || isEnabledBuiltin(id.Value) {
 			continue
 		}
 		at := id.Location().From

@@ -21,7 +21,9 @@ func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 
 // ParseTemplate compiles the expressions of src over the variables of env. The
 // error is [CompileErrors], one for each problem, with offsets in src.
-func ParseTemplate(src string, env *Env) (*Template, error) { return NewCompiler(env).Template(src) }
+func ParseTemplate(src string, env *Env) (*Template, error) {
+	return NewCompiler(env).CompileTemplate(src)
+}
 
 // Compiler compiles many templates over one Env and caches equal expressions. It is not safe for concurrent use.
 type Compiler struct {
@@ -44,8 +46,8 @@ func (c *Compiler) compileExpression(src string) (*Program, error) {
 	return p, err
 }
 
-// Template compiles a template as [ParseTemplate] does, with cached expressions.
-func (c *Compiler) Template(src string) (*Template, error) {
+// CompileTemplate compiles a template as [ParseTemplate] does, with cached expressions.
+func (c *Compiler) CompileTemplate(src string) (*Template, error) {
 	t := &Template{}
 	var wrong CompileErrors
 	at := 0
@@ -119,7 +121,7 @@ func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)
 		if s, ok := v.(string); ok && err == nil {
-			err = spendTotalBytes(ctx, len(s))
+			err = spendSharedOutputBytes(ctx, len(s))
 		}
 		return v, err
 	}
@@ -145,7 +147,7 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 		if b.Len()+len(s) > maxExpressionOutputBytesPerTemplate {
 			return "", errTemplateTooLong
 		}
-		if err := spendTotalBytes(ctx, len(s)); err != nil {
+		if err := spendSharedOutputBytes(ctx, len(s)); err != nil {
 			return "", err
 		}
 		b.WriteString(s)

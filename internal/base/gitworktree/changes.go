@@ -72,7 +72,7 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 	commit, paths, err := s.git.changedPaths(ctx, s.top)
 	if err == nil && commit != s.commit && s.commit != "" {
 		var committed string
-		committed, err = s.git.runGit(ctx, s.top, "diff", "--name-only", "--no-renames", "-z", s.commit, commit)
+		committed, err = s.git.trimmedGitOutput(ctx, s.top, "diff", "--name-only", "--no-renames", "-z", s.commit, commit)
 		paths = append(paths, strings.FieldsFunc(committed, func(r rune) bool { return r == 0 })...)
 	}
 	if err != nil || len(paths) > maxDirtyFiles {
@@ -118,7 +118,7 @@ func (s *Snapshot) committedState(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil
 	}
-	listed, err := s.git.runGit(ctx, s.top, "ls-tree", s.commit, "--", path)
+	listed, err := s.git.trimmedGitOutput(ctx, s.top, "ls-tree", s.commit, "--", path)
 	mode, _, found := strings.Cut(listed, " ")
 	if err != nil || !found {
 		return nil

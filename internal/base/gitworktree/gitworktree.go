@@ -48,7 +48,7 @@ func realCLIErrorf(format string, args ...any) error {
 	return realCLIError(fmt.Sprintf(format, args...))
 }
 
-func (g Git) runGit(ctx context.Context, dir string, args ...string) (string, error) {
+func (g Git) trimmedGitOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.gitOutput(ctx, dir, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
 }
@@ -65,10 +65,10 @@ func (g Git) gitOutput(ctx context.Context, dir string, args ...string) ([]byte,
 // WorktreesDir returns the directory of the named worktrees of a repository.
 func WorktreesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
-// MainTop returns the top directory of the repository that contains a directory; outside a repository it returns an error.
+// MainWorktreeTop returns the top directory of the repository that contains a directory; outside a repository it returns an error.
 // For a linked worktree, it is the top directory of the main worktree.
-func (g Git) MainTop(ctx context.Context, dir string) (string, error) {
-	out, err := g.runGit(ctx, dir, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir")
+func (g Git) MainWorktreeTop(ctx context.Context, dir string) (string, error) {
+	out, err := g.trimmedGitOutput(ctx, dir, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir")
 	top, common, _ := strings.Cut(out, "\n")
 	if main, ok := strings.CutSuffix(common, "/.git"); ok {
 		top = main
@@ -101,11 +101,11 @@ func (g Git) CreateOrReuse(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(WorktreesDir(o.Top), name), Branch: "worktree-" + name}
 	from := "HEAD"
-	if remote, err := g.runGit(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
+	if remote, err := g.trimmedGitOutput(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
 		from = remote
 	}
 	var err error
-	if w.Base, err = g.runGit(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
+	if w.Base, err = g.trimmedGitOutput(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
 		return w, realCLIErrorf("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
 			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
 			"the one in your shell) is not working. Running git status in this repository may show more.", from)
@@ -114,11 +114,11 @@ func (g Git) CreateOrReuse(ctx context.Context, o Options) (Worktree, error) {
 		w.Branch, w.Resumed = g.Branch(ctx, w.Path), true
 		return w, nil
 	}
-	if _, err := g.runGit(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
+	if _, err := g.trimmedGitOutput(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
 		return w, realCLIErrorf("Failed to create worktree: %v", err)
 	}
 	if o.Lock != "" {
-		if _, err := g.runGit(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
+		if _, err := g.trimmedGitOutput(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
 			return w, realCLIErrorf("Failed to create worktree: %v", err)
 		}
 	}
@@ -131,11 +131,11 @@ func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 	if _, err := os.Stat(patterns); err != nil {
 		return nil
 	}
-	named, err := g.runGit(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+patterns)
+	named, err := g.trimmedGitOutput(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+patterns)
 	if err != nil {
 		return err
 	}
-	ignored, err := g.runGit(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	ignored, err := g.trimmedGitOutput(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func copyFileIfMissing(from, to string) error {
 
 // List lists the worktrees of a repository, the main one first.
 func (g Git) List(ctx context.Context, top string) []Worktree {
-	list, err := g.runGit(ctx, top, "worktree", "list", "--porcelain")
+	list, err := g.trimmedGitOutput(ctx, top, "worktree", "list", "--porcelain")
 	if err != nil {
 		return nil
 	}
@@ -196,10 +196,10 @@ func (g Git) List(ctx context.Context, top string) []Worktree {
 // UnsavedWork counts the changed files of a worktree and the commits since its creation.
 func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 	var u UnsavedWork
-	if status, err := g.runGit(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
+	if status, err := g.trimmedGitOutput(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
 		u.Files = strings.Count(status, "\n") + 1
 	}
-	if count, err := g.runGit(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
+	if count, err := g.trimmedGitOutput(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
 		_, _ = fmt.Sscan(count, &u.Commits) // git prints a number
 	}
 	return u
@@ -207,7 +207,7 @@ func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 
 // Branch returns the branch of a directory; empty means none.
 func (g Git) Branch(ctx context.Context, dir string) string {
-	name, _ := g.runGit(ctx, dir, "branch", "--show-current")
+	name, _ := g.trimmedGitOutput(ctx, dir, "branch", "--show-current")
 	return name
 }
 
@@ -221,7 +221,7 @@ func (g Git) DescribeRepository(ctx context.Context, dir string) string {
 		"branch --show-current", "for-each-ref --format=%(refname)\t%(symref) refs/remotes/origin/HEAD refs/remotes/origin/main refs/remotes/origin/master",
 		"config user.name", "status --short", "log --oneline -n 5",
 	} {
-		all.Go(func() { texts[i], _ = g.runGit(ctx, dir, strings.Split(command, " ")...) })
+		all.Go(func() { texts[i], _ = g.trimmedGitOutput(ctx, dir, strings.Split(command, " ")...) })
 	}
 	all.Wait()
 	mains, status := strings.Fields(texts[1]), cmp.Or(texts[3], "(clean)")
@@ -241,20 +241,20 @@ func (g Git) DescribeRepository(ctx context.Context, dir string) string {
 
 // Unlock removes the lock of a worktree, if it has one.
 func (g Git) Unlock(ctx context.Context, w Worktree) {
-	_, _ = g.runGit(ctx, w.Top, "worktree", "unlock", w.Path)
+	_, _ = g.trimmedGitOutput(ctx, w.Top, "worktree", "unlock", w.Path)
 }
 
 // ForceRemoveWithBranch removes a worktree and its branch, even with uncommitted changes.
 func (g Git) ForceRemoveWithBranch(ctx context.Context, w Worktree) error {
-	if _, err := g.runGit(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
+	if _, err := g.trimmedGitOutput(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err
 	}
-	_, _ = g.runGit(ctx, w.Top, "branch", "-D", w.Branch) // if git refuses, the branch is kept
+	_, _ = g.trimmedGitOutput(ctx, w.Top, "branch", "-D", w.Branch) // if git refuses, the branch is kept
 	return nil
 }
 
-// RandomName returns a random name for a worktree. n selects the words and must not be negative.
-func RandomName(n int64) string {
+// WorktreeNameFromNumber returns a random name for a worktree. n selects the words and must not be negative.
+func WorktreeNameFromNumber(n int64) string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
 		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},

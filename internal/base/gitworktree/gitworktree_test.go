@@ -106,7 +106,7 @@ func TestAddFails(t *testing.T) {
 	if _, err := git.CreateOrReuse(t.Context(), gitworktree.Options{Top: top, Name: "x"}); err == nil || !strings.HasPrefix(err.Error(), `Failed to resolve base branch "HEAD": `) {
 		t.Errorf("Add without a commit: %v", err)
 	}
-	if _, err := git.MainTop(t.Context(), t.TempDir()); err == nil {
+	if _, err := git.MainWorktreeTop(t.Context(), t.TempDir()); err == nil {
 		t.Error("Top outside a repository has no error")
 	}
 }

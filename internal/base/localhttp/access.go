@@ -64,7 +64,7 @@ func isLoopbackHostPort(addr string) bool {
 // Guard passes a request to next if a allows it, regardless of the path. A request without the required token gets 401. A request gets
 // 403 if its Host header does not name this machine (DNS rebinding), or if it comes from a page whose origin is not allowed. A request
 // without an Origin header usually comes from a program and is allowed; with OwnOriginOnly, its Sec-Fetch-Site header is also checked.
-func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
+func Guard(a Access, next http.Handler) http.Handler { return accessGuard{a, next, false} }
 
 type accessGuard struct {
 	Access

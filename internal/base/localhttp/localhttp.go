@@ -32,9 +32,9 @@ type Options struct {
 
 const defaultBodyTimeout = 30 * time.Second
 
-// Listen opens the TCP listener of o if o.Access allows the address. It then writes the port to PortFile and calls
+// ListenAndWritePortFile opens the TCP listener of o if o.Access allows the address. It then writes the port to PortFile and calls
 // OnListen. The caller owns the listener; Serve closes it.
-func Listen(ctx context.Context, o Options) (net.Listener, error) {
+func ListenAndWritePortFile(ctx context.Context, o Options) (net.Listener, error) {
 	addr, err := withDefaultHostAndPort(o.Addr)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 
 // Run calls Listen and Serve.
 func Run(ctx context.Context, h http.Handler, o Options) error {
-	ln, err := Listen(ctx, o)
+	ln, err := ListenAndWritePortFile(ctx, o)
 	if err != nil {
 		return err
 	}

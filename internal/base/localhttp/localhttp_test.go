@@ -125,12 +125,12 @@ func TestAccess(t *testing.T) {
 // TestBeyond checks that the server listens only on this machine without a token, and accepts any host name with one.
 func TestBeyond(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"} {
-		if _, err := Listen(t.Context(), Options{Addr: addr}); !errors.Is(err, ErrNoToken) {
+		if _, err := ListenAndWritePortFile(t.Context(), Options{Addr: addr}); !errors.Is(err, ErrNoToken) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
 	for _, addr := range []string{"", "127.0.0.1:0", "localhost:0", "127.9.9.9:0"} {
-		ln, err := Listen(t.Context(), Options{Addr: addr})
+		ln, err := ListenAndWritePortFile(t.Context(), Options{Addr: addr})
 		if err != nil {
 			t.Errorf("%q: %v", addr, err)
 			continue
@@ -138,7 +138,7 @@ func TestBeyond(t *testing.T) {
 		ln.Close()
 	}
 	for _, origin := range []string{"localhost:3000", "http://", "http://a/b", "ftp://a"} {
-		if _, err := Listen(t.Context(), Options{Access: Access{Origins: []string{origin}}}); err == nil || !strings.Contains(err.Error(), "http://localhost:3000") {
+		if _, err := ListenAndWritePortFile(t.Context(), Options{Access: Access{Origins: []string{origin}}}); err == nil || !strings.Contains(err.Error(), "http://localhost:3000") {
 			t.Errorf("%q: %v", origin, err)
 		}
 	}
@@ -269,10 +269,10 @@ func TestRunAnnouncesAndStops(t *testing.T) {
 }
 
 func TestListenErrors(t *testing.T) {
-	if _, err := Listen(t.Context(), Options{Addr: "a:b:c"}); err == nil {
+	if _, err := ListenAndWritePortFile(t.Context(), Options{Addr: "a:b:c"}); err == nil {
 		t.Error("bad address accepted")
 	}
-	_, err := Listen(t.Context(), Options{PortFile: filepath.Join(t.TempDir(), "no", "dir", "port")})
+	_, err := ListenAndWritePortFile(t.Context(), Options{PortFile: filepath.Join(t.TempDir(), "no", "dir", "port")})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("port file in a missing directory: %v", err)
 	}

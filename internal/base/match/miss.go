@@ -106,15 +106,15 @@ func (r *regex) findLongestMatchingExprPrefix(text string) (matchEnd int, restOf
 	return 0, "", false
 }
 
-// EditDistance returns the edit distance of two texts: the number of changed, inserted or deleted characters. It
+// EditDistanceOfBeginnings returns the edit distance of two texts: the number of changed, inserted or deleted characters. It
 // compares only the first few hundred characters.
-func EditDistance(a, b string) int {
+func EditDistanceOfBeginnings(a, b string) int {
 	row := editDistancesToEachPrefix(a, b, 1)
 	return row[len(row)-1]
 }
 
-// MinEditDistance returns the smallest [EditDistance] between a pattern and any part of a text.
-func MinEditDistance(pattern, text string) int {
+// MinEditDistanceToSubstring returns the smallest [EditDistanceOfBeginnings] between a pattern and any part of a text.
+func MinEditDistanceToSubstring(pattern, text string) int {
 	return slices.Min(editDistancesToEachPrefix(pattern, text, 0))
 }
 

@@ -115,8 +115,8 @@ func (i Issue) DottedPath() string {
 	return strings.Join(steps, ".")
 }
 
-// PathText is like [Issue.DottedPath], but indexes are in brackets, as in "questions[0].header".
-func (i Issue) PathText() string {
+// BracketedPath is like [Issue.DottedPath], but indexes are in brackets, as in "questions[0].header".
+func (i Issue) BracketedPath() string {
 	var b strings.Builder
 	for _, step := range i.Path {
 		switch step := step.(type) {

@@ -61,11 +61,11 @@ func TestSyntaxError(t *testing.T) {
 		`{"a":1 é}`: "Unrecognized token 'é'", `{"a":é1}`: "Unrecognized token 'é'", `{"a":1,@}`: "Unrecognized token '@'",
 		`{"a":"\u12"}`: `"\u12"}" is not a valid unicode escape`, `[{"a":[true,1.5e3,"\u00e4\n"]},]`: "Unexpected comma at the end of array expression",
 	} {
-		if err := SyntaxError([]byte(text)); err == nil || err.Error() != "JSON Parse error: "+want {
+		if err := JavaScriptSyntaxErrorOf([]byte(text)); err == nil || err.Error() != "JSON Parse error: "+want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	if err := SyntaxError([]byte(` {"a":[1,null]} `)); err != nil {
+	if err := JavaScriptSyntaxErrorOf([]byte(` {"a":[1,null]} `)); err != nil {
 		t.Error(err)
 	}
 }

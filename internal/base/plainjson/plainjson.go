@@ -40,8 +40,8 @@ func DecodeFirstValue(data []byte) (v any, err error) {
 	return v, dec.Decode(&v)
 }
 
-// NormalizeNumbers returns v with each [json.Number] as an int, else a float64, else its text. It changes v in place.
-func NormalizeNumbers(v any) any {
+// NormalizeNumbersInPlace returns v with each [json.Number] as an int, else a float64, else its text. It changes v in place.
+func NormalizeNumbersInPlace(v any) any {
 	switch x := v.(type) {
 	case json.Number:
 		if n, err := strconv.Atoi(x.String()); err == nil {
@@ -53,11 +53,11 @@ func NormalizeNumbers(v any) any {
 		return x.String()
 	case []any:
 		for i := range x {
-			x[i] = NormalizeNumbers(x[i])
+			x[i] = NormalizeNumbersInPlace(x[i])
 		}
 	case map[string]any:
 		for k := range x {
-			x[k] = NormalizeNumbers(x[k])
+			x[k] = NormalizeNumbersInPlace(x[k])
 		}
 	}
 	return v
@@ -69,7 +69,7 @@ func DecodeForExpressions(raw json.RawMessage) any {
 	if err != nil {
 		return nil
 	}
-	return NormalizeNumbers(v)
+	return NormalizeNumbersInPlace(v)
 }
 
 // Indented returns a value as JSON, indented by two spaces, with a final newline.

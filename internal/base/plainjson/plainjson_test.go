@@ -19,7 +19,7 @@ func TestText(t *testing.T) {
 func TestPlain(t *testing.T) {
 	v, err := DecodeFirstValue([]byte(`{"a":[1,1.5,12345678901234567890,1e999,"x"],"b":{"c":-2}} more`))
 	want := map[string]any{"a": []any{1, 1.5, 12345678901234567890.0, "1e999", "x"}, "b": map[string]any{"c": -2}}
-	if diff := cmp.Diff(want, NormalizeNumbers(v)); err != nil || diff != "" {
+	if diff := cmp.Diff(want, NormalizeNumbersInPlace(v)); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
 	if _, err := DecodeFirstValue([]byte(`{`)); err == nil {

@@ -94,8 +94,8 @@ func (l SchemaLibrary) mustLinkReferences(s *Schema) {
 	}
 }
 
-// Describe returns the defects of a value as indented JSON; "" means none. A value for which l has no schema is not checked.
-func (l SchemaLibrary) Describe(schemaName string, value json.RawMessage) (defectsOrEmpty string) {
+// DefectsJSON returns the defects of a value as indented JSON; "" means none. A value for which l has no schema is not checked.
+func (l SchemaLibrary) DefectsJSON(schemaName string, value json.RawMessage) (defectsOrEmpty string) {
 	if s, known := l[schemaName]; known {
 		return IssuesJSON(s.Issues(value))
 	}
@@ -107,21 +107,21 @@ func (s *Schema) RemoveProperties(names ...string) {
 	s.Properties = slices.DeleteFunc(s.Properties, func(p SchemaProperty) bool { return slices.Contains(names, p.Name) })
 }
 
-// Normalise removes keys that the schema does not have, adds default values, and puts the keys in the order of the schema. It does not
+// StripUnknownAndAddDefaults removes keys that the schema does not have, adds default values, and puts the keys in the order of the schema. It does not
 // change values of a wrong type.
-func (s *Schema) Normalise(value json.RawMessage) (reduced json.RawMessage) {
+func (s *Schema) StripUnknownAndAddDefaults(value json.RawMessage) (reduced json.RawMessage) {
 	switch kind := TypeOf(value); {
 	case kind == "array" && s.Items != nil:
 		items := DecodeIgnoringErrors[[]json.RawMessage](value)
 		for i, item := range items {
-			items[i] = s.Items.Normalise(item)
+			items[i] = s.Items.StripUnknownAndAddDefaults(item)
 		}
 		value, _ = Marshal(items) // cannot fail
 	case kind == "object" && s.Properties != nil:
 		given, all := DecodeIgnoringErrors[Object](value), Object{}
 		for _, p := range s.Properties {
 			if v := cmp.Or(string(given.Get(p.Name)), string(p.Schema.Default)); v != "" {
-				all = append(all, Member{p.Name, p.Schema.Normalise(json.RawMessage(v))})
+				all = append(all, Member{p.Name, p.Schema.StripUnknownAndAddDefaults(json.RawMessage(v))})
 			}
 		}
 		value = all.Raw()

@@ -59,8 +59,8 @@ func TestIssues(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	i := Issue{Path: []any{"a", 0, "b"}}
-	if i.DottedPath() != "a.0.b" || i.PathText() != "a[0].b" || i.LastKey() != "b" {
-		t.Errorf("%s, %s, %s", i.DottedPath(), i.PathText(), i.LastKey())
+	if i.DottedPath() != "a.0.b" || i.BracketedPath() != "a[0].b" || i.LastKey() != "b" {
+		t.Errorf("%s, %s, %s", i.DottedPath(), i.BracketedPath(), i.LastKey())
 	}
 }
 

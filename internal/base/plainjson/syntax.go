@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError returns the error for a text that is not valid JSON; nil for valid JSON. The error message is that of
+// JavaScriptSyntaxErrorOf returns the error for a text that is not valid JSON; nil for valid JSON. The error message is that of
 // JavaScriptCore, which the real CLI uses (observed with 2.1.329).
-func SyntaxError(raw []byte) error {
+func JavaScriptSyntaxErrorOf(raw []byte) error {
 	if json.Valid(raw) {
 		return nil
 	}
@@ -27,8 +27,8 @@ func (f syntaxError) Error() string { return string(f) }
 
 type syntaxScanner struct{ rest []byte }
 
-// peekNonSpace returns the next byte that is not a space; 0 at the end.
-func (s *syntaxScanner) peekNonSpace() byte {
+// skipSpaceAndPeek returns the next byte that is not a space; 0 at the end.
+func (s *syntaxScanner) skipSpaceAndPeek() byte {
 	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
 	if len(s.rest) == 0 {
 		return 0
@@ -36,8 +36,8 @@ func (s *syntaxScanner) peekNonSpace() byte {
 	return s.rest[0]
 }
 
-func (s *syntaxScanner) takeByte(c byte) bool {
-	if s.peekNonSpace() != c || len(s.rest) == 0 {
+func (s *syntaxScanner) skipSpaceAndTakeByte(c byte) bool {
+	if s.skipSpaceAndPeek() != c || len(s.rest) == 0 {
 		return false
 	}
 	s.rest = s.rest[1:]
@@ -45,14 +45,14 @@ func (s *syntaxScanner) takeByte(c byte) bool {
 }
 
 func (s *syntaxScanner) scanValue() error {
-	switch c := s.peekNonSpace(); {
+	switch c := s.skipSpaceAndPeek(); {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
-	case s.takeByte('{'):
+	case s.skipSpaceAndTakeByte('{'):
 		return s.scanObject()
-	case s.takeByte('['):
+	case s.skipSpaceAndTakeByte('['):
 		return s.scanArray()
-	case s.takeByte('"'):
+	case s.skipSpaceAndTakeByte('"'):
 		return s.scanString()
 	case c == '-' || '0' <= c && c <= '9':
 		return s.scanNumber()
@@ -65,7 +65,7 @@ func (s *syntaxScanner) scanValue() error {
 // errorAtToken returns the error for a token that the grammar does not allow. If the next characters are no token, it returns an
 // error about them instead.
 func (s *syntaxScanner) errorAtToken(grammarError syntaxError) error {
-	s.peekNonSpace()
+	s.skipSpaceAndPeek()
 	switch c, _ := utf8.DecodeRune(s.rest); {
 	case c == '\'':
 		return syntaxError("Single quotes (') are not allowed in JSON")
@@ -80,49 +80,49 @@ func isIdentifierRune(r rune) bool {
 }
 
 func (s *syntaxScanner) scanObject() error {
-	if s.takeByte('}') {
+	if s.skipSpaceAndTakeByte('}') {
 		return nil
 	}
-	if s.peekNonSpace() != '"' {
+	if s.skipSpaceAndPeek() != '"' {
 		return s.errorAtToken("Expected '}'")
 	}
 	for {
-		if !s.takeByte('"') {
+		if !s.skipSpaceAndTakeByte('"') {
 			return s.errorAtToken("Property name must be a string literal")
 		}
 		if err := s.scanString(); err != nil {
 			return err
 		}
-		if !s.takeByte(':') {
+		if !s.skipSpaceAndTakeByte(':') {
 			return s.errorAtToken("Expected ':' before value in object property definition")
 		}
 		if err := s.scanValue(); err != nil {
 			return err
 		}
-		if s.takeByte('}') {
+		if s.skipSpaceAndTakeByte('}') {
 			return nil
 		}
-		if !s.takeByte(',') {
+		if !s.skipSpaceAndTakeByte(',') {
 			return s.errorAtToken("Expected '}'")
 		}
 	}
 }
 
 func (s *syntaxScanner) scanArray() error {
-	if s.takeByte(']') {
+	if s.skipSpaceAndTakeByte(']') {
 		return nil
 	}
 	for {
 		if err := s.scanValue(); err != nil {
 			return err
 		}
-		if s.takeByte(']') {
+		if s.skipSpaceAndTakeByte(']') {
 			return nil
 		}
-		if !s.takeByte(',') {
+		if !s.skipSpaceAndTakeByte(',') {
 			return s.errorAtToken("Expected ']'")
 		}
-		if s.peekNonSpace() == ']' {
+		if s.skipSpaceAndPeek() == ']' {
 			return syntaxError("Unexpected comma at the end of array expression")
 		}
 	}
@@ -165,7 +165,7 @@ func checkEscape(rest []byte) error {
 }
 
 func (s *syntaxScanner) scanNumber() error {
-	s.takeByte('-')
+	s.skipSpaceAndTakeByte('-')
 	digits := s.rest
 	switch whole := s.scanDigits(); {
 	case whole == "":

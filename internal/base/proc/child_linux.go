@@ -17,7 +17,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 // isGroupRunning reports whether a group has a running member that is not one of the guards. Zombies do not count: they
 // remain in containers whose first process does not reap them.
 func isGroupRunning(pgid int, guardPIDs ...int) bool {
-	if !groupAlive(pgid) {
+	if !groupHasMembers(pgid) {
 		return false
 	}
 	all, err := os.ReadDir("/proc")

@@ -16,7 +16,7 @@ import (
 // group running.
 func TestGuardGoesLast(t *testing.T) {
 	leader := exec.Command("sleep", "301")
-	leader.SysProcAttr = groupAttr()
+	leader.SysProcAttr = newProcessGroupAttr()
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestExternalGuard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	leader := exec.CommandContext(ctx, "sleep", "301")
-	leader.SysProcAttr = groupAttr()
+	leader.SysProcAttr = newProcessGroupAttr()
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}

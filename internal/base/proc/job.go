@@ -48,7 +48,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	var pp pipes
 	input := pp.pipeToChild(&cmd.Stdin)
 	j := &Job{noteFile: pp.pipeFromChildFD(cmd, o.NoteFD), cmd: cmd}
-	err = pp.start(o.Command, func() (err error) {
+	err = pp.startAndCloseChildEnds(o.Command, func() (err error) {
 		j.done, err = startWithDeathSignal(cmd)
 		return err
 	})
@@ -80,7 +80,7 @@ func (j *Job) TerminateAndWait() {
 
 // WaitExit waits until the command exits. noteFDText is the text that the command wrote to its note descriptor.
 // hasRunningDescendants is true if a process that the command started still runs; [Job.TerminateAndWait] stops it.
-func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bool) {
+func (j *Job) WaitExit() (exit ExitStatus, noteFDText []byte, hasRunningDescendants bool) {
 	<-j.done
 	noteFDText = readNote(j.noteFile)
 	if j.noteFile != nil {
@@ -90,14 +90,14 @@ func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bo
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stopped { // the remaining processes are being stopped, together with the guard
-		return exitOf(j.cmd.ProcessState), noteFDText, false
+		return exitStatusOf(j.cmd.ProcessState), noteFDText, false
 	}
 	outside := j.guard
 	if hasRunningDescendants = isGroupRunning(j.pid); hasRunningDescendants {
 		j.guard = startKillGuardInsideGroup(j.pid)
 	}
 	outside.stopWithoutCleanup() // stopped only now, so that running descendants always have a guard
-	return exitOf(j.cmd.ProcessState), noteFDText, hasRunningDescendants
+	return exitStatusOf(j.cmd.ProcessState), noteFDText, hasRunningDescendants
 }
 
 // ReleaseIfAllEnded reports whether all background processes of the command have exited, and then releases the job: nothing is left to
@@ -117,8 +117,8 @@ func (j *Job) ReleaseIfAllEnded() bool {
 	return true
 }
 
-// AttachOptions describes a command for [StartAttached].
-type AttachOptions struct {
+// ForegroundOptions describes a command for [StartForegroundCommand].
+type ForegroundOptions struct {
 	Command
 	// Stdin, Stdout and Stderr are inherited if they are files, and copied otherwise. Nil is the null device.
 	Stdin          io.Reader
@@ -142,10 +142,10 @@ type ForegroundCommand struct {
 	terminal *os.File  // nil means none
 }
 
-// StartAttached starts a command in its own process group. ctx bounds only the start.
+// StartForegroundCommand starts a command in its own process group. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
-func StartAttached(ctx context.Context, o AttachOptions) (*ForegroundCommand, error) {
+func StartForegroundCommand(ctx context.Context, o ForegroundOptions) (*ForegroundCommand, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
@@ -166,7 +166,7 @@ func StartAttached(ctx context.Context, o AttachOptions) (*ForegroundCommand, er
 	return nil, err
 }
 
-func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*ForegroundCommand, error) {
+func (o ForegroundOptions) start(configure func(*syscall.SysProcAttr)) (*ForegroundCommand, error) {
 	cmd, err := o.build()
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*ForegroundC
 		setStdinAsControllingTerminal(cmd.SysProcAttr)
 	case ok && o.Terminal:
 		a.terminal = in
-		startInForeground(cmd.SysProcAttr, in)
+		setForegroundOnStart(cmd.SysProcAttr, in)
 	}
 	if a.done, err = startWithDeathSignal(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
@@ -202,9 +202,9 @@ func (a *ForegroundCommand) CommandAndGuardPIDs() []int {
 func (a *ForegroundCommand) Done() <-chan struct{} { return a.done }
 
 // WaitExit waits until the command exits and returns its exit status.
-func (a *ForegroundCommand) WaitExit() Exit {
+func (a *ForegroundCommand) WaitExit() ExitStatus {
 	<-a.done
-	return exitOf(a.cmd.ProcessState)
+	return exitStatusOf(a.cmd.ProcessState)
 }
 
 // CPU returns the processor time of the command and of the children it has waited for; it is valid after Done.
@@ -218,7 +218,7 @@ func (a *ForegroundCommand) SignalGroup(sig syscall.Signal) { signalProcessGroup
 // StopGroupAndReclaimTerminal stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with
 // SIGKILL. It returns when they have exited. If the command was in the foreground of its terminal, this program returns to the foreground.
 func (a *ForegroundCommand) StopGroupAndReclaimTerminal(delayBeforeKill time.Duration) {
-	if groupAlive(a.pid) {
+	if groupHasMembers(a.pid) {
 		a.guard.stopWithoutCleanup() // otherwise the group would never be empty
 		signalProcessGroup(a.pid, sigTerm)
 		WaitWhile(func() bool { return isGroupRunning(a.pid) }, delayBeforeKill)

@@ -39,7 +39,7 @@ func hostProgram(as string, hold Command) {
 		}
 	case "run": // a process that is watched only by the guard of its run
 		var dir *TempDir
-		if dir, err = MakeRunDir("proc-test-", "PROC_TEST_RUN"); err == nil {
+		if dir, err = MakeTempDirKillingMarked("proc-test-", "PROC_TEST_RUN"); err == nil {
 			cmd := exec.Command(hold.Path, hold.Args...)
 			cmd.Env, cmd.Stdout = append(hold.Env, "PROC_TEST_RUN="+filepath.Base(dir.Path)), os.Stdout
 			err = cmd.Start()

@@ -59,11 +59,11 @@ type Process struct {
 	guard            exitCleanupGuard
 	grace, termGrace time.Duration
 	interrupt        bool
-	stdin            *Queue
+	stdin            *AsyncWriter
 	stdout, stderr   *os.File
 	tail             TailBuffer
 	done             chan struct{} // closed after the child was reaped
-	exit             Exit          // valid after done
+	exit             ExitStatus    // valid after done
 	drained          chan struct{} // closed at the end of standard error
 
 	stopOnce sync.Once
@@ -92,16 +92,16 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	stdin := pp.pipeToChild(&cmd.Stdin)
 	p.stdout = pp.pipeFromChild(&cmd.Stdout)
 	p.stderr = pp.pipeFromChild(&cmd.Stderr)
-	if err := pp.start(o.Command, cmd.Start); err != nil {
+	if err := pp.startAndCloseChildEnds(o.Command, cmd.Start); err != nil {
 		return nil, err
 	}
 	p.pid = cmd.Process.Pid
 	p.guard = startKillGuardInsideGroup(p.pid)
-	p.stdin = NewQueue(stdin, positiveOr(o.StdinLimit, defaultStdinLimit))
+	p.stdin = StartAsyncWriter(stdin, positiveOr(o.StdinLimit, defaultStdinLimit))
 	go p.copyStderr(o.Stderr) // returns at the end of standard error; Stop closes it
 	go func() {               // returns when the child exits
 		_ = cmd.Wait() // cmd.ProcessState says more than the error
-		p.exit = exitOf(cmd.ProcessState)
+		p.exit = exitStatusOf(cmd.ProcessState)
 		close(p.done)
 	}()
 	return p, nil
@@ -125,7 +125,7 @@ func (c Command) build() (*exec.Cmd, error) {
 	if env == nil {
 		env = []string{}
 	}
-	attr := groupAttr()
+	attr := newProcessGroupAttr()
 	if c.Isolated {
 		if err := addNetworkAndPIDNamespaces(attr); err != nil {
 			return nil, err
@@ -186,8 +186,8 @@ func (pp *pipes) newChildOutputPipe() (r, w *os.File) {
 	return r, w
 }
 
-// start starts a command with the pipes and closes the child's ends.
-func (pp *pipes) start(c Command, start func() error) error {
+// startAndCloseChildEnds starts a command with the pipes and closes the child's ends.
+func (pp *pipes) startAndCloseChildEnds(c Command, start func() error) error {
 	if pp.err == nil {
 		pp.err = start()
 	}
@@ -233,7 +233,7 @@ func (p *Process) SignalChildOnly(sig os.Signal) {
 }
 
 // Stdin returns the queue that feeds the child's standard input. Its Write never blocks.
-func (p *Process) Stdin() *Queue { return p.stdin }
+func (p *Process) Stdin() *AsyncWriter { return p.stdin }
 
 // Stdout returns the child's standard output. It is at EOF when all processes have closed it, or after Stop.
 func (p *Process) Stdout() io.Reader { return p.stdout }
@@ -241,19 +241,19 @@ func (p *Process) Stdout() io.Reader { return p.stdout }
 // Done is closed when the child has exited and its exit status is known.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit returns the exit status of the child; ok is false while it runs.
-func (p *Process) Exit() (e Exit, ok bool) {
+// ExitStatus returns the exit status of the child; ok is false while it runs.
+func (p *Process) ExitStatus() (e ExitStatus, ok bool) {
 	select {
 	case <-p.done:
 		return p.exit, true
 	default:
-		return Exit{}, false
+		return ExitStatus{}, false
 	}
 }
 
 // StderrTail returns the last 64 KB that the child wrote to standard error. After the exit, it waits briefly for the rest.
 func (p *Process) StderrTail() string {
-	if _, ended := p.Exit(); ended {
+	if _, ended := p.ExitStatus(); ended {
 		closedWithin(p.drained, maxWaitForKilledGroup)
 	}
 	return p.tail.String()
@@ -331,28 +331,28 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Exit is the exit status of a process.
-type Exit struct {
+// ExitStatus is the exit status of a process.
+type ExitStatus struct {
 	Code   int    // exit status; 128 + number for a signal
 	Signal string // "killed", "terminated"…; empty means the process exited
 }
 
 // String returns a text such as "exit status 3" or "signal: killed".
-func (e Exit) String() string {
+func (e ExitStatus) String() string {
 	if e.Signal != "" {
 		return "signal: " + e.Signal
 	}
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-func exitOf(state *os.ProcessState) Exit {
+func exitStatusOf(state *os.ProcessState) ExitStatus {
 	if state == nil {
-		return Exit{Code: -1}
+		return ExitStatus{Code: -1}
 	}
-	if e, ok := signalExit(state); ok {
+	if e, ok := exitStatusOfSignal(state); ok {
 		return e
 	}
-	return Exit{Code: state.ExitCode()}
+	return ExitStatus{Code: state.ExitCode()}
 }
 
 // TailBuffer is a writer that keeps only the last Limit bytes. It is safe for concurrent use.

@@ -22,24 +22,24 @@ const Shell = "/bin/sh"
 // canChildInheritExtraFiles means that a child can inherit more than three descriptors.
 const canChildInheritExtraFiles = true
 
-// groupAttr makes the child the leader of a new process group. The child deliberately gets no death signal: if this program is
+// newProcessGroupAttr makes the child the leader of a new process group. The child deliberately gets no death signal: if this program is
 // killed, a server should notice EOF and clean up. The [exitCleanupGuard] kills a server that is still running later.
-func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func newProcessGroupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalProcessGroup sends a signal to a group and reports whether the group had a process, including zombies.
 func signalProcessGroup(pgid int, sig syscall.Signal) (wasDelivered bool) {
 	return syscall.Kill(-pgid, sig) == nil
 }
 
-// groupAlive reports whether a group has members, including zombies.
-func groupAlive(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
+// groupHasMembers reports whether a group has members, including zombies.
+func groupHasMembers(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
 
-func signalExit(state *os.ProcessState) (Exit, bool) {
+func exitStatusOfSignal(state *os.ProcessState) (ExitStatus, bool) {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {
-		return Exit{}, false
+		return ExitStatus{}, false
 	}
-	return Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
+	return ExitStatus{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
 }
 
 func isExecutableFile(_ string, info fs.FileInfo) bool {
@@ -48,9 +48,9 @@ func isExecutableFile(_ string, info fs.FileInfo) bool {
 
 func executablePathCandidates(path string) []string { return []string{path} }
 
-// startInForeground makes the child's group the foreground group of the terminal when the child starts. Only the
+// setForegroundOnStart makes the child's group the foreground group of the terminal when the child starts. Only the
 // foreground group gets the signal of ^C and may read from the terminal.
-func startInForeground(attr *syscall.SysProcAttr, terminal *os.File) {
+func setForegroundOnStart(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 

@@ -19,7 +19,7 @@ const Shell = "sh"
 
 const canChildInheritExtraFiles = false
 
-func groupAttr() *syscall.SysProcAttr {
+func newProcessGroupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
@@ -33,10 +33,10 @@ func signalProcessGroup(pid int, _ syscall.Signal) (wasDelivered bool) {
 	return p.Kill() == nil
 }
 
-// groupAlive returns false: Windows has no process groups.
-func groupAlive(int) bool { return false }
+// groupHasMembers returns false: Windows has no process groups.
+func groupHasMembers(int) bool { return false }
 
-func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
+func exitStatusOfSignal(*os.ProcessState) (ExitStatus, bool) { return ExitStatus{}, false }
 
 func isExecutableFile(path string, info fs.FileInfo) bool {
 	return !info.IsDir() && filepath.Ext(path) != ""
@@ -62,8 +62,8 @@ func (exitCleanupGuard) stopWithoutCleanup() {}
 
 func (exitCleanupGuard) guardProcessIDs() []int { return nil }
 
-// startInForeground does nothing: Windows terminals have no foreground group.
-func startInForeground(*syscall.SysProcAttr, *os.File) {}
+// setForegroundOnStart does nothing: Windows terminals have no foreground group.
+func setForegroundOnStart(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
 

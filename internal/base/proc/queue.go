@@ -12,9 +12,9 @@ var ErrQueueFull = errors.New("the output queue is full: the program that reads 
 // ErrQueueClosed means that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")
 
-// Queue is a writer that never blocks, even if the reader is slow. Written data is queued in order, up to a limit. All
+// AsyncWriter is a writer that never blocks, even if the reader is slow. Written data is queued in order, up to a limit. All
 // methods may be called from many goroutines; the data of one Write stays together.
-type Queue struct {
+type AsyncWriter struct {
 	limit int
 	w     io.WriteCloser
 	done  chan struct{}
@@ -27,16 +27,16 @@ type Queue struct {
 	err     error
 }
 
-// NewQueue starts a queue of at most limit bytes for w. The queue owns w and closes it. Call CloseWhenSent or Close.
-func NewQueue(w io.WriteCloser, limit int) *Queue {
-	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
+// StartAsyncWriter starts a queue of at most limit bytes for w. The queue owns w and closes it. Call CloseWhenSent or Close.
+func StartAsyncWriter(w io.WriteCloser, limit int) *AsyncWriter {
+	q := &AsyncWriter{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)
-	go q.writeQueuedChunks() // returns when the queue is closed or w fails
+	go q.writeChunksUntilClosed() // returns when the queue is closed or w fails
 	return q
 }
 
 // Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed; then nothing was queued.
-func (q *Queue) Write(p []byte) (int, error) {
+func (q *AsyncWriter) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -52,21 +52,21 @@ func (q *Queue) Write(p []byte) (int, error) {
 }
 
 // WriterError returns the error of the writer; nil means none.
-func (q *Queue) WriterError() error {
+func (q *AsyncWriter) WriterError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err
 }
 
 // PendingBytes returns the number of bytes that are queued or being written.
-func (q *Queue) PendingBytes() int {
+func (q *AsyncWriter) PendingBytes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.size
 }
 
 // CloseWhenSent closes the writer after all queued data is written. It returns immediately.
-func (q *Queue) CloseWhenSent() {
+func (q *AsyncWriter) CloseWhenSent() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closing = true
@@ -74,7 +74,7 @@ func (q *Queue) CloseWhenSent() {
 }
 
 // Close drops the queued data and closes the writer, so that a running Write returns. It returns immediately; see Done.
-func (q *Queue) Close() error {
+func (q *AsyncWriter) Close() error {
 	q.mu.Lock()
 	q.closing = true
 	q.chunks = nil
@@ -84,13 +84,13 @@ func (q *Queue) Close() error {
 }
 
 // Done is closed when the queue is empty and its writer is closed.
-func (q *Queue) Done() <-chan struct{} { return q.done }
+func (q *AsyncWriter) Done() <-chan struct{} { return q.done }
 
-func (q *Queue) writeQueuedChunks() {
+func (q *AsyncWriter) writeChunksUntilClosed() {
 	defer close(q.done)
 	defer q.w.Close()
 	for {
-		batch, ok := q.takeChunks()
+		batch, ok := q.waitAndTakeChunks()
 		if !ok {
 			return
 		}
@@ -108,8 +108,8 @@ func (q *Queue) writeQueuedChunks() {
 	}
 }
 
-// takeChunks waits for chunks; ok is false when the queue is closed and empty.
-func (q *Queue) takeChunks() (batch [][]byte, ok bool) {
+// waitAndTakeChunks waits for chunks; ok is false when the queue is closed and empty.
+func (q *AsyncWriter) waitAndTakeChunks() (batch [][]byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.chunks) == 0 {

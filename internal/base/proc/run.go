@@ -35,7 +35,7 @@ const (
 type Result struct {
 	Stdout, Stderr []byte
 	Truncated      bool // a stream was longer than Limit
-	Exit           Exit
+	Exit           ExitStatus
 	TimedOut       bool   // the command was killed because of Timeout
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	aside := pp.pipeFromChildFD(cmd, o.NoteFD)
 	cmd.WaitDelay = maxWaitForKilledGroup // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
-	err = pp.start(o.Command, func() (err error) {
+	err = pp.startAndCloseChildEnds(o.Command, func() (err error) {
 		done, err = startWithDeathSignal(cmd)
 		return err
 	})
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	timedOut := o.waitOrTerminateAfterTimeout(ctx, cmd.Process.Pid, done)
 	killGroupAndEndGuard(guard, cmd.Process.Pid)
 	<-done
-	res.Exit, res.Note = exitOf(cmd.ProcessState), readNote(aside)
+	res.Exit, res.Note = exitStatusOf(cmd.ProcessState), readNote(aside)
 	waitAtMost(&copies, maxWaitForKilledGroup)
 	closeAll(pp.parentEnds)
 	copies.Wait()
@@ -200,10 +200,10 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, removeDirScript)
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. In the environment of each process, markerVariable must
+// MakeTempDirKillingMarked is like MakeTempDir, but for a run of many processes. In the environment of each process, markerVariable must
 // contain the base name of the directory. If this program is killed, these processes get SIGTERM and, 500 ms later, SIGKILL,
 // and then the directory is removed. The processes are found only on Linux.
-func MakeRunDir(prefix, markerVariable string) (*TempDir, error) {
+func MakeTempDirKillingMarked(prefix, markerVariable string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, markerVariable)
 }
 

@@ -66,11 +66,11 @@ func (e *SignalError) Error() string { return e.Signal.String() }
 // EndsProcess marks a cause that ends the process, unlike the interrupt of a turn.
 func (*SignalError) EndsProcess() {}
 
-// ReportError prints err to w and returns the exit code.
+// PrintErrorReturningExitCode prints err to w and returns the exit code.
 //
 // Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in lower case without a full stop.
 // Texts of the real CLI and diagnostics are printed unchanged; a signal prints nothing.
-func ReportError(w io.Writer, err error) int {
+func PrintErrorReturningExitCode(w io.Writer, err error) int {
 	var (
 		code     *ExitError
 		sig      *SignalError
@@ -93,7 +93,7 @@ func ReportError(w io.Writer, err error) int {
 		}
 	case errors.As(err, &code):
 		if code.Err != nil {
-			ReportError(w, code.Err)
+			PrintErrorReturningExitCode(w, code.Err)
 		}
 		return code.Code
 	case errors.Is(err, context.Canceled):

@@ -29,7 +29,7 @@ import (
 	"golang.org/x/term"
 )
 
-// System is the process as the program sees it. Every field except Lifetime must be set; [NewSystem] returns the real one.
+// System is the process as the program sees it. Every field except Lifetime must be set; [InitSystemSIGPIPEAndLog] returns the real one.
 type System struct {
 	Args                                 []string // including the program's name
 	Environ                              []string // KEY=value; of duplicate keys the last counts
@@ -43,12 +43,12 @@ type System struct {
 	Terminal                             Terminal // terminal of stdin and stdout; nil means that one of them is not a terminal
 	UID                                  int      // -1 on systems without user ids
 	PID                                  int
-	Lifetime                             Lifetime // reports what may end this process: signals, and the end of the parent process; nil reports nothing
+	Lifetime                             SignalsAndParent // reports what may end this process: signals, and the end of the parent process; nil reports nothing
 }
 
-// NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the process, because
+// InitSystemSIGPIPEAndLog returns the current process. From then on, writing to a closed stdout returns an error and does not end the process, because
 // SIGPIPE is handled. SIGPIPE is not ignored, because child processes would inherit an ignored signal.
-func NewSystem() *System {
+func InitSystemSIGPIPEAndLog() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logWriterDroppingUnsolicitedHTTPResponses{os.Stderr})
 	s := &System{
@@ -253,10 +253,10 @@ const (
 	stdinWaitLimit     = 3 * time.Second // how long a pipe may stay silent before the run continues without it
 )
 
-// ReadPipedStdin returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal.
+// ReadPipedStdinUnlessSilent returns all of a piped stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal.
 // If the pipe stays silent for too long, it prints a warning and returns "". An input that is too large is an error. After a silence, a
 // goroutine stays blocked in Read until the pipe is closed or the process exits.
-func (s *System) ReadPipedStdin(ctx context.Context) (string, error) {
+func (s *System) ReadPipedStdinUnlessSilent(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
 	}

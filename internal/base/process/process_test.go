@@ -38,7 +38,7 @@ func TestExit(t *testing.T) {
 		"hang up":       {&process.SignalError{Signal: syscall.SIGHUP}, 129, ""},
 	} {
 		var w bytes.Buffer
-		if code := process.ReportError(&w, tt.err); code != tt.code || w.String() != tt.text {
+		if code := process.PrintErrorReturningExitCode(&w, tt.err); code != tt.code || w.String() != tt.text {
 			t.Errorf("%s: exit code %d, text %q; want %d, %q", name, code, w.String(), tt.code, tt.text)
 		}
 	}

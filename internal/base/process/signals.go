@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Lifetime reports what may end this process: signals, and the end of the parent process.
-type Lifetime interface {
+// SignalsAndParent reports what may end this process: signals, and the end of the parent process.
+type SignalsAndParent interface {
 	// Notify relays signals to c until the returned function is called.
 	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
 	// Kill ends this process by a signal; it returns only on failure.
@@ -28,7 +28,7 @@ type currentProcessSignalsAndParent struct {
 	signalsBeforeFirstHandler chan os.Signal // holds signals that arrived before a handler was registered; nil means none
 }
 
-// Notify implements [Lifetime]. The first handler of SIGINT also receives the signals that arrived before.
+// Notify implements [SignalsAndParent]. The first handler of SIGINT also receives the signals that arrived before.
 func (f currentProcessSignalsAndParent) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.signalsBeforeFirstHandler != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
@@ -89,8 +89,8 @@ func (currentProcessSignalsAndParent) Kill(sig syscall.Signal) error {
 }
 
 // OnSignals calls handle for each signal, in one goroutine, until stop is called; calling stop again does nothing.
-// Without a [Lifetime], OnSignals does nothing.
-func OnSignals(l Lifetime, handle func(os.Signal), signals ...os.Signal) (stop func()) {
+// Without a [SignalsAndParent], OnSignals does nothing.
+func OnSignals(l SignalsAndParent, handle func(os.Signal), signals ...os.Signal) (stop func()) {
 	if l == nil {
 		return func() {}
 	}
@@ -109,7 +109,7 @@ func OnSignals(l Lifetime, handle func(os.Signal), signals ...os.Signal) (stop f
 	return sync.OnceFunc(func() { unsubscribe(); close(done) })
 }
 
-// Notify relays signals to c until the returned function is called. Without a [Lifetime] it does nothing.
+// Notify relays signals to c until the returned function is called. Without a [SignalsAndParent] it does nothing.
 func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
 	if s.Lifetime == nil {
 		return func() {}
@@ -153,10 +153,10 @@ func (w *SignalHandler) CancelOnInterrupt(cancel context.CancelFunc) (interrupte
 
 const maxBlockedWriteAfterSignal = time.Second
 
-// LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
+// WithWriteTimeoutAfterSignal returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
 // signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes. After the reader has closed
 // the pipe, writes succeed without an effect.
-func (w *SignalHandler) LimitWrites(s *System) *System {
+func (w *SignalHandler) WithWriteTimeoutAfterSignal(s *System) *System {
 	if s.Lifetime == nil {
 		return s
 	}

@@ -15,7 +15,7 @@ import (
 
 // signalCapture is a lifetime that sends no signals. It stores the channel for signals, so that the test can send them.
 type signalCapture struct {
-	process.Lifetime
+	process.SignalsAndParent
 	notified *chan<- os.Signal
 }
 
@@ -35,7 +35,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		_, signals := system.WatchSignals(t.Context())
 		defer signals.StopAndCancelContext()
 		defer r.Close()
-		system = signals.LimitWrites(system)
+		system = signals.WithWriteTimeoutAfterSignal(system)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := system.Stdout.Write([]byte("one"))

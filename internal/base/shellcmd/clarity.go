@@ -9,15 +9,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// WordClarity is how well the real CLI understands a word (observed with 2.1.330). Higher values are worse.
-type WordClarity int
+// WordObscurity is how well the real CLI understands a word (observed with 2.1.330). Higher values are worse.
+type WordObscurity int
 
-// The values of [WordClarity].
+// The values of [WordObscurity].
 const (
-	ClarityFullyKnown      WordClarity = iota
-	ClarityUnknownVariable             // the word has a variable that the script does not set
-	ClarityBracesOrEscapes             // the word has a list in braces, $'…' or an escaped space
-	ClarityNotAnalysed                 // the real CLI does not analyse the words of this command
+	ClarityFullyKnown      WordObscurity = iota
+	ClarityUnknownVariable               // the word has a variable that the script does not set
+	ClarityBracesOrEscapes               // the word has a list in braces, $'…' or an escaped space
+	ClarityNotAnalysed                   // the real CLI does not analyse the words of this command
 )
 
 var wordNotAnalysedByRealCLIPattern = LazyRegexp(`^=([A-Za-z_]|$)|\\\n|['"].*\\[ \t].*['"]`)
@@ -25,7 +25,7 @@ var wordNotAnalysedByRealCLIPattern = LazyRegexp(`^=([A-Za-z_]|$)|\\\n|['"].*\\[
 // nextWordPattern matches a text that begins with the next word of a command.
 var nextWordPattern = LazyRegexp(`^[ \t]+[^\s&|;<>()#]`)
 
-func (r *scriptReader) wordClarityForRealCLI(word *syntax.Word) WordClarity {
+func (r *scriptReader) wordObscurityForRealCLI(word *syntax.Word) WordObscurity {
 	values := r.values
 	if r.isUnresolved {
 		values = nil
@@ -45,33 +45,33 @@ func (r *scriptReader) wordClarityForRealCLI(word *syntax.Word) WordClarity {
 	return ClarityFullyKnown
 }
 
-func (r *scriptReader) clarityOfCall(redirects []*syntax.Redirect, call *syntax.CallExpr) (c WordClarity) {
+func (r *scriptReader) obscurityOfCall(redirects []*syntax.Redirect, call *syntax.CallExpr) (c WordObscurity) {
 	for _, a := range call.Assigns {
-		if c = max(c, r.clarityOfWordBeforeCommandName(a.Value)); a.Name != nil && a.Name.Value == "IFS" {
+		if c = max(c, r.obscurityOfWordBeforeCommandName(a.Value)); a.Name != nil && a.Name.Value == "IFS" {
 			c = max(c, ClarityUnknownVariable)
 		}
 	}
 	for _, n := range redirects {
 		isFirst := n.Pos().Offset() < call.Pos().Offset()
 		if isFirst || n.Op == syntax.WordHdoc {
-			c = max(c, r.clarityOfWordBeforeCommandName(n.Word))
+			c = max(c, r.obscurityOfWordBeforeCommandName(n.Word))
 		}
 		if isFirst && (n.Op == syntax.RdrInOut || n.N != nil && n.N.Value[0] == '{') {
 			c = max(c, ClarityUnknownVariable)
 		}
 	}
 	for i, w := range call.Args {
-		if c = max(c, r.wordClarityForRealCLI(w)); i == 0 && isDollarQuoted(w.Parts[0]) {
+		if c = max(c, r.wordObscurityForRealCLI(w)); i == 0 && isDollarQuoted(w.Parts[0]) {
 			return ClarityNotAnalysed
 		}
 	}
 	return c
 }
 
-// clarityOfOutermostCompoundCommand says how well the real CLI understands the outermost compound command that contains the
+// obscurityOfOutermostCompound says how well the real CLI understands the outermost compound command that contains the
 // current node. The real CLI analyses none of its commands if one of its words is not clear, or if it contains a function or
 // another construct that is not allowed there (observed with 2.1.330).
-func (r *scriptReader) clarityOfOutermostCompoundCommand() WordClarity {
+func (r *scriptReader) obscurityOfOutermostCompound() WordObscurity {
 	i := slices.IndexFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
 		case *syntax.Stmt, *syntax.BinaryCmd, *syntax.TimeClause:
@@ -99,7 +99,7 @@ func (r *scriptReader) clarityOfOutermostCompoundCommand() WordClarity {
 				c = ClarityUnknownVariable
 			}
 		case *syntax.Word:
-			c = max(c, min(r.wordClarityForRealCLI(n), ClarityUnknownVariable))
+			c = max(c, min(r.wordObscurityForRealCLI(n), ClarityUnknownVariable))
 		}
 		return c == ClarityFullyKnown && !isSubstitutionNode(node)
 	})
@@ -126,13 +126,13 @@ func isExtendedGlobOrLoneDollar(part syntax.WordPart) bool {
 	return false
 }
 
-// clarityOfWordBeforeCommandName says how well the real CLI understands a word before the name of a command. The worst result is
+// obscurityOfWordBeforeCommandName says how well the real CLI understands a word before the name of a command. The worst result is
 // ClarityBracesOrEscapes. A nil word is fully known.
-func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordClarity {
+func (r *scriptReader) obscurityOfWordBeforeCommandName(word *syntax.Word) WordObscurity {
 	if word == nil {
 		return ClarityFullyKnown
 	}
-	return min(r.wordClarityForRealCLI(word), ClarityBracesOrEscapes)
+	return min(r.wordObscurityForRealCLI(word), ClarityBracesOrEscapes)
 }
 
 // recordTextSearchedCompound records the outermost condition, loop, case or function around a node, if the node makes the
@@ -170,7 +170,7 @@ var (
 func (r *scriptReader) makesCompoundUnreadByRealCLI(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Word:
-		return r.wordClarityForRealCLI(n) > ClarityUnknownVariable
+		return r.wordObscurityForRealCLI(n) > ClarityUnknownVariable
 	case *syntax.Lit:
 		_, isUnquoted := r.parents[len(r.parents)-1].(*syntax.Word)
 		return isUnquoted && strings.LastIndexByte(n.Value, '{') > strings.LastIndexByte(n.Value, '}')

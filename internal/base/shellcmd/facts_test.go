@@ -119,7 +119,7 @@ func scriptFacts(s Script) string {
 
 // searchFacts describes what the search for removals uses: how clear a command is, where it is, and the scripts in it.
 func searchFacts(s Script) string {
-	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.IsAnalysedByRealCLI(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
+	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.HasOnlyHarmlessObstacle(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
 	for _, c := range s.Commands {
 		name, rest := c.FindUnquotedRmOrRmdir()
 		var fact strings.Builder

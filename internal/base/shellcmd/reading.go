@@ -67,7 +67,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [hideReservedWord].
+// coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [hideNextAndRestoreReservedWords].
 var coprocOrTimeBeforeCompoundPattern = LazyRegexp(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the first syntax error and the statements before it, which are those that the shell runs.
@@ -84,15 +84,15 @@ func parseStatements(text string) (stmts []*syntax.Stmt, firstSyntaxError error)
 				stmts = append(stmts, stmt)
 			}
 		}
-		text, replaced = hideReservedWord(text, stmts, firstSyntaxError)
+		text, replaced = hideNextAndRestoreReservedWords(text, stmts, firstSyntaxError)
 	}
 	return stmts, firstSyntaxError
 }
 
-// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words are "coproc", and "time" before a
+// hideNextAndRestoreReservedWords hides a reserved word from the parser by replacing its second letter. The words are "coproc", and "time" before a
 // compound command other than a subshell. The parser of the real CLI treats these words as names of commands (observed with 2.1.330). In
-// stmts, hideReservedWord restores the words that an earlier call has hidden.
-func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
+// stmts, hideNextAndRestoreReservedWords restores the words that an earlier call has hidden.
+func hideNextAndRestoreReservedWords(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
 		switch n := node.(type) {

@@ -34,7 +34,7 @@ func (c Command) IsReadOnly() bool {
 	case "which", "pgrep":
 		return !expands
 	case "test":
-		return !expands && isKnownTest(c.Args[1:]) && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
+		return !expands && hasOnlyKnownTestOperators(c.Args[1:]) && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	case "[":
 		isOdd := func(w Word) bool { return w.IsDynamic && w.Source[0] != '~' }
 		return len(c.Redirects)+len(c.Assignments) == 0 && slices.Index(c.Args, "]") == len(c.Args)-1 && !slices.ContainsFunc(inner.Words, isOdd) && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsBracketTestsUnparsably()
@@ -79,9 +79,9 @@ func (c Command) withHomeVariableAndTildeExpanded() Command {
 	return c
 }
 
-// isKnownTest reports whether a test command has only known operators, each with an operand. Only operators that begin
+// hasOnlyKnownTestOperators reports whether a test command has only known operators, each with an operand. Only operators that begin
 // with a hyphen are checked. The operators -a and -o, which join two tests, are not known (observed with 2.1.330).
-func isKnownTest(args []string) bool {
+func hasOnlyKnownTestOperators(args []string) bool {
 	args = slices.Clone(args)
 	for i, a := range args {
 		if slices.Contains([]string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"}, a) {

@@ -57,7 +57,7 @@ type Command struct {
 	IsContinued bool
 	// Clarity says how well the real CLI understands the command: it is the worst value of the words, of the assignments
 	// before the command, and of the redirections before its name.
-	Clarity WordClarity
+	Clarity WordObscurity
 }
 
 // Redirect is one redirection of a command.
@@ -83,7 +83,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directoryVariables: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directoryVariables: map[string]syntax.Node{}, compounds: map[syntax.Node]WordObscurity{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
@@ -129,8 +129,8 @@ type scriptReader struct {
 	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
-	compounds    map[syntax.Node]WordClarity // results of clarityOfOutermostCompoundCommand
-	starts       []int                       // offset of each command of the script
+	compounds    map[syntax.Node]WordObscurity // results of obscurityOfOutermostCompound
+	starts       []int                         // offset of each command of the script
 	// pipes and outputRedirects have, for each, the offsets of its first byte and of the byte after it.
 	pipes, outputRedirects [][2]int
 }
@@ -161,7 +161,7 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		r.script.SubshellList = r.script.SubshellList || slices.ContainsFunc(n.Stmts, func(s *syntax.Stmt) bool { return s.Background || r.source[s.Semicolon.Offset()] == ';' })
 	case *syntax.BinaryCmd:
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
-		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+		if slices.Contains([]syntax.BinCmdOperator{syntax.Pipe, syntax.PipeAll}, n.Op) {
 			r.script.IsPipeline = true
 			r.pipes = append(r.pipes, [2]int{int(n.OpPos.Offset()), int(n.OpPos.Offset()) + len(n.Op.String())})
 			r.script.IsOpaque = r.script.IsOpaque || slices.ContainsFunc(r.parents, func(n syntax.Node) bool { // the real CLI does not analyse this pipe
@@ -285,11 +285,11 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		}
 		parts = append(parts, r.sourceText(a))
 	}
-	c.Clarity = max(r.clarityOfCall(s.Redirs, call), r.clarityOfOutermostCompoundCommand())
+	c.Clarity = max(r.obscurityOfCall(s.Redirs, call), r.obscurityOfOutermostCompound())
 	if followed {
 		c.Clarity = max(c.Clarity, ClarityBracesOrEscapes)
 	}
-	parts = append(parts, r.readWords(&c, call)...)
+	parts = append(parts, r.appendWordsReturningSources(&c, call)...)
 	if c.Name() == "unset" {
 		for _, name := range c.Args {
 			delete(r.directoryVariables, name)
@@ -337,8 +337,8 @@ func (r *scriptReader) setStages() {
 // zeroBytesPattern matches redirections that are overwritten with zeros, and the blanks around them.
 var zeroBytesPattern = LazyRegexp(`([ \t]*\x00+)+[ \t]*`)
 
-// readWords adds the words of a simple command, and returns their sources.
-func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (sources []string) {
+// appendWordsReturningSources adds the words of a simple command, and returns their sources.
+func (r *scriptReader) appendWordsReturningSources(c *Command, call *syntax.CallExpr) (sources []string) {
 	for i, w := range call.Args {
 		text, known := r.readWord(w)
 		if i > 0 {

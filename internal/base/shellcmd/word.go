@@ -77,7 +77,7 @@ func hasBraceListDollarQuoteOrEscapedSpace(w *syntax.Word, source string) bool {
 
 // readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), StartsWithTilde: userDirectoryPattern().MatchString(r.sourceText(w)), Shape: unquotedWordWithPlaceholders(w, nil), Source: r.sourceText(w)}
+	known = Word{Paths: r.pathsOfWord(w), StartsWithTilde: userDirectoryPattern().MatchString(r.sourceText(w)), Shape: unquotedWordWithPlaceholders(w, nil), Source: r.sourceText(w)}
 	if known.resolved = unquotedWordWithPlaceholders(w, r.values); r.isVariableHoldingDirectory(known.Source) {
 		known.Shape = string(PlaceholderWorkingDirectoryVariable)
 	}
@@ -133,8 +133,8 @@ func isDollarQuoted(part syntax.Node) bool {
 
 var userDirectoryPattern = LazyRegexp(`^~[^/$"'\x60]`)
 
-// expandBraces expands the braces of a word; nil means unknown.
-func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
+// pathsOfWord expands the braces of a word; nil means unknown.
+func (r *scriptReader) pathsOfWord(w *syntax.Word) []Path {
 	words := []*syntax.Word{w}
 	if split := (&syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}); syntax.SplitBraces(split) {
 		words = nil
@@ -200,7 +200,7 @@ func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart 
 				continue
 			}
 			if !ok {
-				if !s.expandVariable(inner, isFirstPart && i == 0, true) {
+				if !s.appendExpandedVariable(inner, isFirstPart && i == 0, true) {
 					return false
 				}
 				continue
@@ -211,13 +211,13 @@ func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart 
 		}
 		return true
 	default:
-		return s.expandVariable(part, isFirstPart, false)
+		return s.appendExpandedVariable(part, isFirstPart, false)
 	}
 }
 
-// expandVariable expands a variable that the script has set. At the beginning of a word it also expands $HOME, and a
+// appendExpandedVariable expands a variable that the script has set. At the beginning of a word it also expands $HOME, and a
 // quoted $PWD. For all other expansions it returns false.
-func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
+func (s *wordExpander) appendExpandedVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {
 		if value := s.values[p.Param.Value]; value == emptyVariableValueMark && quoted {

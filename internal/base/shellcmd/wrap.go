@@ -71,14 +71,14 @@ func (c Command) WithoutUnprivilegedWrappers() Command {
 	return c.WithoutBuiltinAndTimeoutPrefix().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// IsAnalysedByRealCLI reports whether the real CLI analyses the script completely (observed with 2.1.330).
-func (s Script) IsAnalysedByRealCLI() bool {
+// HasOnlyHarmlessObstacle reports whether the real CLI analyses the script completely (observed with 2.1.330).
+func (s Script) HasOnlyHarmlessObstacle() bool {
 	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleQuotedHashLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
 // IsNotFullyAnalysedByRealCLI reports whether the real CLI leaves some part of the script or of the command unanalysed.
 func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
-	return !s.IsAnalysedByRealCLI() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
+	return !s.HasOnlyHarmlessObstacle() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
 
 // WithoutWrappersBeforeRemoval returns the command without the wrappers that may precede a command like rm. The real CLI

@@ -26,7 +26,7 @@ const maxEdits = 1000
 func Hunks(before, after string, contextLines int) []Hunk {
 	a, b := splitLinesKeepingEnds(before), splitLinesKeepingEnds(after)
 	d := differ{a: a, b: b}
-	d.trimCommon()
+	d.findCommonPrefixAndSuffix()
 	d.markChanges()
 	return d.buildHunks(max(contextLines, 0))
 }
@@ -46,7 +46,7 @@ type differ struct {
 	removed, added []bool
 }
 
-func (d *differ) trimCommon() {
+func (d *differ) findCommonPrefixAndSuffix() {
 	d.removed, d.added = make([]bool, len(d.a)), make([]bool, len(d.b))
 	n := min(len(d.a), len(d.b))
 	for d.prefix < n && d.a[d.prefix] == d.b[d.prefix] {

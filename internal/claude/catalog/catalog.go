@@ -164,7 +164,7 @@ func (c *Catalog) SimilarNameHint(name string) string {
 	for _, b := range claudecode.PrintModeCommands() {
 		names = append(append(names, b.Name), b.Aliases...)
 	}
-	if near := diag.Closest(name, names, 2); near != "" {
+	if near := diag.SimilarOtherNameWithin(name, names, 2); near != "" {
 		return ". Did you mean " + near + "?"
 	}
 	return ""
@@ -356,7 +356,7 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 }
 
 func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginDirs(doc.body, strings.Clone)
+	k.Description, k.ArgumentHint, k.Body = doc.descriptionOrFirstLine(), doc.textOfKey("argument-hint"), l.expandPluginDirs(doc.body, strings.Clone)
 	k.Arguments, k.ManifestPlace = doc.wordListOfKey("arguments"), l.plugin.place
 	k.WhenToUse = doc.textOfKey("when_to_use")
 	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""

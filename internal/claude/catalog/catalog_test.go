@@ -61,7 +61,7 @@ func TestCatalog(t *testing.T) {
 		UserDir: "/user", ProjectDirs: []string{"/p/.claude"}, Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).InitEventTemplate()
 	builtin := len(ev.SlashCommands)
 	c.FillInit(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -117,7 +117,7 @@ func TestCatalogBySource(t *testing.T) {
 		t.Error(diff)
 	}
 	c, _ = New(Options{UserDir: "/user", ProjectDirs: []string{"/p/.claude"}, Plugins: []string{"/plug"}, Agents: `{"flagged":{}}`, Open: disk(), Disabled: true})
-	var ev protocol.Init
+	var ev protocol.InitEvent
 	ev.SlashCommands, ev.Skills = []string{"built-in"}, []string{"built-in"}
 	c.FillInit(&ev)
 	want := []string{"claude", "Explore", "general-purpose", "Plan"}
@@ -158,7 +158,7 @@ func TestParseDocument(t *testing.T) {
 			}
 		})
 	}
-	if got := parseDocument([]byte("# The title\n\ntext")).description(); got != "The title" {
+	if got := parseDocument([]byte("# The title\n\ntext")).descriptionOrFirstLine(); got != "The title" {
 		t.Errorf("description %q", got)
 	}
 }
@@ -188,7 +188,7 @@ func FuzzParseDocument(f *testing.F) {
 	f.Add("---\n: :\n\t- x\n---")
 	f.Fuzz(func(_ *testing.T, text string) {
 		d := parseDocument([]byte(text))
-		_, _, _, _ = d.commaListOfKey("tools"), d.boolOfKey("background"), d.numberOfKey("maxTurns"), d.description()
+		_, _, _, _ = d.commaListOfKey("tools"), d.boolOfKey("background"), d.numberOfKey("maxTurns"), d.descriptionOrFirstLine()
 	})
 }
 
@@ -238,7 +238,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileForExactVersion(claudecode.DefaultVersion).InitEventTemplate()
 	c.FillInit(&ev)
 	if !c.HasPluginInEach("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))

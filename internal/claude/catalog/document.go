@@ -122,7 +122,7 @@ func (d markdownDocument) frontMatterObjectJSON(key string) json.RawMessage {
 	return raw
 }
 
-func (d markdownDocument) description() string {
+func (d markdownDocument) descriptionOrFirstLine() string {
 	if text := d.textOfKey("description"); text != "" {
 		return text
 	}

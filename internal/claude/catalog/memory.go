@@ -64,7 +64,7 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
 		r.readFromDirAndDotClaude(dir, "CLAUDE.md")
 		r.readProjectRules(dir)
-		r.readLocalFile(dir)
+		r.readClaudeLocalFileIfEnabled(dir)
 	}
 	if !r.hasReadClaudeFileIn(dirsFromRoot(o.CWD)...) {
 		for _, dir := range dirsFromRoot(o.CWD) {
@@ -74,25 +74,25 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	return r.filesRead
 }
 
-// FindNestedInstructionFiles finds the instruction files that apply once the model has read or written file (observed with
+// FindInstructionFilesForAccess finds the instruction files that apply once the model has read or written file (observed with
 // 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory between
 // the working directory and file; matching rules of the working directory and its parents. Files in known are omitted.
-func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
-	r := &instructionFileReader{options: o, seen: maps.Clone(known), accessedFile: file}
+func FindInstructionFilesForAccess(o InstructionFileOptions, accessedFile string, known map[string]bool) []InstructionFile {
+	r := &instructionFileReader{options: o, seen: maps.Clone(known), accessedFile: accessedFile}
 	if o.UserDir != "" {
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	outer := dirsFromRoot(o.CWD)
-	if isBelow(o.CWD, file) {
-		for _, dir := range dirsFromRoot(filepath.Dir(file))[len(outer):] {
+	if isBelow(o.CWD, accessedFile) {
+		for _, dir := range dirsFromRoot(filepath.Dir(accessedFile))[len(outer):] {
 			r.accessedFile = ""
 			r.readFromDirAndDotClaude(dir, "CLAUDE.md")
-			r.readLocalFile(dir)
+			r.readClaudeLocalFileIfEnabled(dir)
 			r.readProjectRules(dir)
 			if !r.hasReadClaudeFileIn(append(outer, dir)...) {
 				r.readFromDirAndDotClaude(dir, "AGENTS.md")
 			}
-			r.accessedFile = file
+			r.accessedFile = accessedFile
 			r.readProjectRules(dir)
 		}
 	}
@@ -111,7 +111,7 @@ func (r *instructionFileReader) readFromDirAndDotClaude(dir, name string) {
 	}
 }
 
-func (r *instructionFileReader) readLocalFile(dir string) {
+func (r *instructionFileReader) readClaudeLocalFileIfEnabled(dir string) {
 	if r.options.Local {
 		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 	}

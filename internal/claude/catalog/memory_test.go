@@ -108,7 +108,7 @@ func TestReached(t *testing.T) {
 		{InstructionFileOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
 	} {
 		var got []string
-		for _, m := range FindNestedInstructionFiles(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
+		for _, m := range FindInstructionFilesForAccess(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
 			got = append(got, filepath.ToSlash(strings.TrimPrefix(m.Path, root+string(filepath.Separator))))
 			if strings.HasSuffix(m.Path, filepath.Join("src", "CLAUDE.md")) && (m.Text != "src <!-- kept -->\nend\n" || m.Raw == "") {
 				t.Errorf("a comment is read: %q, %q", m.Text, m.Raw)
@@ -156,7 +156,7 @@ func TestAgentsMDAndExcludes(t *testing.T) {
 		if got := short(atStart); got != tt.start {
 			t.Errorf("%v: at the start %q, want %q", tt, got, tt.start)
 		}
-		if got := short(FindNestedInstructionFiles(o, filepath.Join(root, "p", "c", "d", "x"), known)); got != tt.nested {
+		if got := short(FindInstructionFilesForAccess(o, filepath.Join(root, "p", "c", "d", "x"), known)); got != tt.nested {
 			t.Errorf("%v: nested %q, want %q", tt, got, tt.nested)
 		}
 	}

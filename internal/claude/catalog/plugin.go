@@ -73,8 +73,8 @@ func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(
 // InitialPluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) InitialPluginParts() []PluginHooksAndServers { return c.pluginParts }
 
-// ReadPlugin reads a plugin. It returns its MCP servers, with the placeholder for its directory, and the errors that init would report.
-func ReadPlugin(dir string) (servers json.RawMessage, errors []protocol.PluginError) {
+// ReadPluginServers reads a plugin. It returns its MCP servers, with the placeholder for its directory, and the errors that init would report.
+func ReadPluginServers(dir string) (servers json.RawMessage, errors []protocol.PluginError) {
 	c, _ := New(Options{Plugins: []string{dir}, Open: os.DirFS})
 	for _, part := range c.pluginParts {
 		servers = bytes.ReplaceAll(part.Servers, []byte(dir), []byte(pluginRootVariable))
@@ -118,8 +118,8 @@ type KnownMarketplace struct {
 	LastUpdated string            `json:"lastUpdated"`
 }
 
-// NewKnownMarketplace returns the [KnownMarketplace] of a directory as JSON.
-func NewKnownMarketplace(dir string, updated time.Time) json.RawMessage {
+// KnownMarketplaceJSON returns the [KnownMarketplace] of a directory as JSON.
+func KnownMarketplaceJSON(dir string, updated time.Time) json.RawMessage {
 	return json.RawMessage(plainjson.MarshalString(KnownMarketplace{MarketplaceSource{"directory", dir}, dir, updated.UTC().Format("2006-01-02T15:04:05.000Z")}))
 }
 
@@ -135,7 +135,7 @@ func SaveNewMarketplaces(marketplacesDir string, dirByName map[string]string, no
 	for _, name := range slices.Sorted(maps.Keys(dirByName)) {
 		dir := dirByName[name]
 		if _, notFound := os.Stat(filepath.Join(dir, filepath.FromSlash(MarketplaceManifestFile))); err == nil && notFound == nil && known.Get(name) == nil {
-			known, isNew = known.Set(name, NewKnownMarketplace(dir, now)), true
+			known, isNew = known.Set(name, KnownMarketplaceJSON(dir, now)), true
 		}
 	}
 	if isNew {
@@ -338,7 +338,7 @@ func (l *loader) readPluginObjectFile(name, key string, mustExist bool) json.Raw
 	value, err := fs.ReadFile(l.plugin.tree, name)
 	if err != nil && mustExist && key == "hooks" {
 		l.reportMissingPath(name, key)
-	} else if defect := plainjson.SyntaxError(value); err == nil && defect != nil && key == "hooks" {
+	} else if defect := plainjson.JavaScriptSyntaxErrorOf(value); err == nil && defect != nil && key == "hooks" {
 		l.reportIfFromPluginDir(&l.catalog.pluginErrors, "hook-load-failed", "Hook load failed: "+strings.ReplaceAll(defect.Error(), "'", "’"))
 	}
 	return value
@@ -364,7 +364,7 @@ type ownAndMarketplaceManifest struct{ own, entry plainjson.Object }
 // ParseManifest returns the content of a plugin's manifest, or an error with the end of the message of the real CLI.
 func ParseManifest(data []byte, plugin, file string) (plainjson.Object, error) {
 	kind, fault := "an invalid", ""
-	if err := plainjson.SyntaxError(data); err != nil {
+	if err := plainjson.JavaScriptSyntaxErrorOf(data); err != nil {
 		kind, fault = "a corrupt", "JSON parse error: "+err.Error()
 	} else if issues := ManifestSchemas()["plugin"].Issues(data); len(issues) > 0 {
 		var texts []string

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// FillInit adds the entries of the catalog to an init event that [claudecode.Profile.Init] has created.
-func (c *Catalog) FillInit(ev *protocol.Init) {
+// FillInit adds the entries of the catalog to an init event that [claudecode.Profile.InitEventTemplate] has created.
+func (c *Catalog) FillInit(ev *protocol.InitEvent) {
 	var commands, skills, plugged, pluggedSkills, activated []string
 	for _, k := range c.Commands() {
 		into, skillsInto := &commands, &skills

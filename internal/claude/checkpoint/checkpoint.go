@@ -34,8 +34,8 @@ type Options struct {
 
 // Transcript stores the history of checkpoints as lines, and provides the directory for the copies of the files.
 type Transcript interface {
-	// HistoryDir returns the current directory for copies of files; "" means that the copies stay in memory.
-	HistoryDir() string
+	// FileHistoryDir returns the current directory for copies of files; "" means that the copies stay in memory.
+	FileHistoryDir() string
 	// Record writes an event to the transcript. All events are *[protocol.RawTranscriptOnlyLine].
 	Record(ev protocol.Event) error
 }
@@ -125,7 +125,7 @@ func (h *History) Record(ev protocol.Event) error {
 		if !ev.WrittenByCLI && !ev.LocalCommand && !ev.Blocked && ev.Source != "system" {
 			return h.beginCheckpoint(ev.UUID)
 		}
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		for _, b := range ev.Message.Content {
 			if use, is := b.(protocol.ToolUse); is {
 				h.messageUUIDByCallID[use.ID] = ev.UUID
@@ -267,7 +267,7 @@ func (h *History) copiesDir() string {
 	if h.options.Transcript == nil {
 		return ""
 	}
-	return h.options.Transcript.HistoryDir()
+	return h.options.Transcript.FileHistoryDir()
 }
 
 func (h *History) currentUTCTimeForTranscript() string {

@@ -103,7 +103,7 @@ type fakeTranscript struct {
 	lines *[]json.RawMessage
 }
 
-func (f fakeTranscript) HistoryDir() string { return f.dir }
+func (f fakeTranscript) FileHistoryDir() string { return f.dir }
 
 func (f fakeTranscript) Record(ev protocol.Event) error {
 	*f.lines = append(*f.lines, ev.(*protocol.RawTranscriptOnlyLine).Line)
@@ -133,7 +133,7 @@ func TestResume(t *testing.T) {
 	}
 	h := open("S")
 	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
-	record(t, h, &protocol.Assistant{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
+	record(t, h, &protocol.AssistantEvent{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
 	edit(t, h, "Edit", a, "two\n")
 	edit(t, h, "Write", b, "new\n")
 	if err := os.WriteFile(a, []byte("by somebody else\n"), 0o600); err != nil { // detected at the next prompt
@@ -242,7 +242,7 @@ func TestUntrackedChanges(t *testing.T) {
 // lineLog is a [Transcript] that keeps its lines.
 type lineLog struct{ lines []json.RawMessage }
 
-func (*lineLog) HistoryDir() string { return "" }
+func (*lineLog) FileHistoryDir() string { return "" }
 
 func (l *lineLog) Record(ev protocol.Event) error {
 	l.lines = append(l.lines, ev.(*protocol.RawTranscriptOnlyLine).Line)

@@ -45,8 +45,8 @@ func New(o Options) *Conn {
 // blocks while too much output waits for the host, so that the turn waits, too.
 func (p *Conn) EventWriter() io.Writer { return p.out.lines }
 
-// WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
-func (p *Conn) WriteEvent(ev protocol.Event) { p.out.writeEventsOutsideTurn(ev) }
+// WriteEventOutsideTurn sets the ids of an event that does not belong to a turn and writes it to stdout.
+func (p *Conn) WriteEventOutsideTurn(ev protocol.Event) { p.out.writeEventsOutsideTurn(ev) }
 
 // CurrentSessionState returns the session's state: idle, running, or requires_action while a permission request is unanswered.
 func (p *Conn) CurrentSessionState() string {
@@ -85,13 +85,13 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	p.requestsOfHost.setAcceptsNew(true)
 	p.openInputWithFirstPrompt(s.PromptForDeferredCall())
 	go func() { // returns at EOF
-		if err := p.readAndHandleLines(life); err != nil {
+		if err := p.readAndDispatchLines(life); err != nil {
 			fail(err)
 			p.setLinesPending(false)
 		}
 	}()
 	err := p.runTurnsUntilNoPrompt(life)
-	p.handleStdinEOF()
+	p.closeInputAndRejectRequests()
 	if err != nil {
 		p.requestsOfHost.cancelAll()
 	}
@@ -103,8 +103,8 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// handleStdinEOF handles EOF on stdin: no more requests can start, and no answers can arrive.
-func (p *Conn) handleStdinEOF() {
+// closeInputAndRejectRequests handles EOF on stdin: no more requests can start, and no answers can arrive.
+func (p *Conn) closeInputAndRejectRequests() {
 	p.requestsOfHost.setAcceptsNew(false)
 	p.requestsToHost.rejectPendingAndLaterRequests()
 	p.closeInput()
@@ -112,7 +112,7 @@ func (p *Conn) handleStdinEOF() {
 
 func (p *Conn) runTurnsUntilNoPrompt(ctx context.Context) error {
 	for {
-		in, err := p.nextPrompt(ctx)
+		in, err := p.streamBackgroundUntilNextPrompt(ctx)
 		if in == nil || err != nil {
 			return err
 		}
@@ -128,9 +128,9 @@ func (p *Conn) runTurnsUntilNoPrompt(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for the prompt of the next turn. It returns nil if no prompt can follow and no background work is
+// streamBackgroundUntilNextPrompt waits for the prompt of the next turn. It returns nil if no prompt can follow and no background work is
 // left, or if the time limit for background work has passed.
-func (p *Conn) nextPrompt(ctx context.Context) (*queuedPrompt, error) {
+func (p *Conn) streamBackgroundUntilNextPrompt(ctx context.Context) (*queuedPrompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
 		in, more := p.takeNextPrompt()
@@ -202,9 +202,9 @@ func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, de
 func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *queuedPrompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	p.startTurn(cut, ctx.Done())
+	p.recordTurnStarted(cut, ctx.Done())
 	for _, part := range turnPrompt.mergedPrompts[:max(0, len(turnPrompt.mergedPrompts)-1)] {
-		p.out.echoPrompt(part)
+		p.out.echoPromptIfReplaying(part)
 	}
 	if !turnPrompt.startEventWritten {
 		p.out.writeEventsOutsideTurn(turnPrompt.lifecycleEventPerUUID("started")...)

@@ -45,7 +45,7 @@ func TestReadAnswer(t *testing.T) {
 		{`nonsense`, protocol.PermissionAnswer{AskFailure: invalid}},
 	}
 	for _, tt := range tests {
-		got := permission.ReadAnswer(json.RawMessage(tt.raw))
+		got := permission.ParseAnswerOrAskFailure(json.RawMessage(tt.raw))
 		if strings.HasPrefix(got.AskFailure, invalid) {
 			got.AskFailure = invalid
 		}
@@ -85,10 +85,13 @@ func (silentSession) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool
 	return protocol.UserMessage{}, false
 }
 
-func (silentSession) IsSlow(subtype string) bool                     { return subtype == "slow" }
-func (silentSession) Serve(context.Context, Request) (Answer, error) { return Answer{}, nil }
-func (silentSession) Initialize(context.Context, *InitializeRequest) (Answer, error) {
-	return Answer{}, nil
+func (silentSession) IsSlow(subtype string) bool { return subtype == "slow" }
+func (silentSession) Serve(context.Context, HostRequest) (ResponseWithEvents, error) {
+	return ResponseWithEvents{}, nil
+}
+
+func (silentSession) Initialize(context.Context, *InitializeRequest) (ResponseWithEvents, error) {
+	return ResponseWithEvents{}, nil
 }
 func (silentSession) StopBackgroundAgents() {}
 
@@ -188,9 +191,9 @@ type mcpSession struct {
 	connect func(ctx context.Context)
 }
 
-func (s mcpSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
+func (s mcpSession) Initialize(_ context.Context, g *InitializeRequest) (ResponseWithEvents, error) {
 	g.ConnectUntilHostServerMessage(s.connect)
-	return Answer{}, nil
+	return ResponseWithEvents{}, nil
 }
 
 // instantReplies answers every message to a server as soon as it is written.
@@ -208,7 +211,7 @@ func (e *instantReplies) Write(b []byte) (int, error) {
 		_ = json.Unmarshal([]byte(line), &frame)
 		e.lines = append(e.lines, frame.Type)
 		if frame.Type == "control_request" {
-			_ = e.peer.handleLine(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
+			_ = e.peer.dispatchLine(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
 		}
 	}
 	return len(b), nil

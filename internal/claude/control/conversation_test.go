@@ -271,38 +271,38 @@ func (f *fakeSession) TakePromptAboutBackgroundWork() (protocol.UserMessage, boo
 func (f *fakeSession) StopBackgroundAgents() {}
 
 // Initialize answers with what it knows of the request.
-func (f *fakeSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
+func (f *fakeSession) Initialize(_ context.Context, g *InitializeRequest) (ResponseWithEvents, error) {
 	g.ConnectUntilHostServerMessage(func(context.Context) {})
-	return Answer{Payload: map[string]any{"initialized": true, "repeated_or_late": g.RepeatedOrLate, "bytes": len(g.Body)}}, nil
+	return ResponseWithEvents{Payload: map[string]any{"initialized": true, "repeated_or_late": g.RepeatedOrLate, "bytes": len(g.Body)}}, nil
 }
 
 // Serve answers requests about the connection: end_session, cancel_async_message, "slow", which takes a second, and "behind", which
 // tells whether a prompt waits. All others fail.
-func (f *fakeSession) Serve(_ context.Context, r Request) (Answer, error) {
+func (f *fakeSession) Serve(_ context.Context, r HostRequest) (ResponseWithEvents, error) {
 	switch r.Subtype {
 	case "end_session":
 		f.peer.StopAcceptingNewPrompts()
-		return Answer{Payload: map[string]string{"state": f.peer.CurrentSessionState()}}, nil
+		return ResponseWithEvents{Payload: map[string]string{"state": f.peer.CurrentSessionState()}}, nil
 	case "cancel_async_message":
 		var in struct {
 			UUID string `json:"message_uuid"`
 		}
 		if err := json.Unmarshal(r.Body, &in); err != nil {
-			return Answer{}, err
+			return ResponseWithEvents{}, err
 		}
 		events, cancelled := f.peer.CancelQueuedPrompt(in.UUID)
 		answer := map[string]any{"cancelled": cancelled}
 		if cancelled {
 			answer["message_uuid"] = in.UUID
 		}
-		return Answer{Payload: answer, EventsBefore: events}, nil
+		return ResponseWithEvents{Payload: answer, EventsBefore: events}, nil
 	case "slow":
 		<-time.After(time.Second)
-		return Answer{Payload: map[string]string{"after": "a second"}}, nil
+		return ResponseWithEvents{Payload: map[string]string{"after": "a second"}}, nil
 	case "behind":
-		return Answer{Payload: map[string]bool{"behind": r.IsBehindPrompt}}, nil
+		return ResponseWithEvents{Payload: map[string]bool{"behind": r.IsBehindPrompt}}, nil
 	}
-	return Answer{}, errors.New("no such request: " + r.Subtype)
+	return ResponseWithEvents{}, errors.New("no such request: " + r.Subtype)
 }
 
 func (f *fakeSession) IsSlow(subtype string) bool { return subtype == "slow" }

@@ -38,7 +38,7 @@ type incomingFrame struct {
 	Request   json.RawMessage `json:"request"`
 	Response  json.RawMessage `json:"response"`
 
-	isBehindPrompt bool // see [Request]; not part of the JSON
+	isBehindPrompt bool // see [HostRequest]; not part of the JSON
 }
 
 type responseFrame struct {

@@ -19,8 +19,8 @@ import (
 // byteOrderMark may precede the first line of stdin and is ignored.
 const byteOrderMark = "\ufeff"
 
-// readAndHandleLines reads lines until EOF. An error makes the process exit.
-func (p *Conn) readAndHandleLines(ctx context.Context) error {
+// readAndDispatchLines reads lines until EOF. An error makes the process exit.
+func (p *Conn) readAndDispatchLines(ctx context.Context) error {
 	in := bufio.NewReaderSize(p.in, 64<<10)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = in.Discard(len(mark)) // the peeked bytes are buffered
@@ -32,21 +32,21 @@ func (p *Conn) readAndHandleLines(ctx context.Context) error {
 			return err
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			if fault := p.handleLine(ctx, process.ReplaceInvalidUTF8LikeJavaScriptStream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
+			if fault := p.dispatchLine(ctx, process.ReplaceInvalidUTF8LikeJavaScriptStream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
 				return fault
 			}
 		}
 		rest, _ := in.Peek(in.Buffered()) // only buffered bytes, so it cannot fail
 		p.setLinesPending(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
-			p.handleStdinEOF()
+			p.closeInputAndRejectRequests()
 			return nil
 		}
 	}
 }
 
-// handleLine handles one line of stdin. An error makes the process exit.
-func (p *Conn) handleLine(ctx context.Context, line []byte) error {
+// dispatchLine handles one line of stdin. An error makes the process exit.
+func (p *Conn) dispatchLine(ctx context.Context, line []byte) error {
 	switch {
 	case !json.Valid(line):
 		return unparsableLineError(line, "SyntaxError")
@@ -63,12 +63,12 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		if err != nil || in == nil {
 			return err
 		}
-		p.enqueueIfNew(in)
+		p.enqueueIfNewInterruptingIfUrgent(in)
 	case "assistant":
 		host := plainjson.DecodeIgnoringErrors[protocol.HostAssistantMessage](line)
-		p.addAssistantMessage(host)
+		p.queueAssistantMessageIfNew(host)
 		if host.UUID != "" {
-			p.out.writeEventsOutsideTurn(protocol.CommandLifecycle(host.UUID, "completed"))
+			p.out.writeEventsOutsideTurn(protocol.CommandLifecycleEvent(host.UUID, "completed"))
 		}
 		if p.out.echoesPromptsAndResponses && host.Message != nil {
 			p.out.writeFrame(json.RawMessage(line))
@@ -80,11 +80,11 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		f.isBehindPrompt = p.hasUnstartedPrompt()
 		switch subtype := decodeRequest(f).Subtype; {
 		case subtype == "interrupt":
-			p.handleInterruptRequest(f)
+			p.interruptTurnAndRespond(f)
 		case subtype == "initialize":
-			p.handleInitializeRequest(ctx, f)
+			p.startInitializeInGoroutine(ctx, f)
 		case !p.postponeUntilInitializeAnswered(f):
-			p.passRequestToSession(ctx, f)
+			p.serveRequestAndWriteResponse(ctx, f)
 		}
 	case "control_response":
 		p.requestsToHost.deliverResponse(line, f.Response)
@@ -108,29 +108,29 @@ func guessFrameType(line []byte) string {
 	return "unknown"
 }
 
-func (p *Conn) passRequestToSession(ctx context.Context, f incomingFrame) {
+func (p *Conn) serveRequestAndWriteResponse(ctx context.Context, f incomingFrame) {
 	r := decodeRequest(f)
 	if p.session.IsSlow(r.Subtype) {
-		p.serveRequestInGoroutine(ctx, f, func(ctx context.Context) (Answer, error) { return p.session.Serve(ctx, r) }, func() {})
+		p.serveRequestInGoroutine(ctx, f, func(ctx context.Context) (ResponseWithEvents, error) { return p.session.Serve(ctx, r) }, func() {})
 		return
 	}
 	a, err := p.session.Serve(ctx, r)
-	p.writeResponse(f.RequestID, a, err)
+	p.writeResponseWithEvents(f.RequestID, a, err)
 }
 
-func decodeRequest(f incomingFrame) Request {
+func decodeRequest(f incomingFrame) HostRequest {
 	keys := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
-	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request, IsBehindPrompt: f.isBehindPrompt}
+	return HostRequest{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request, IsBehindPrompt: f.isBehindPrompt}
 }
 
 // serveRequestInGoroutine runs a slow handler in a goroutine and sends the response. Afterwards it calls afterResponse. A
 // request that the host has cancelled gets no response.
-func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (Answer, error), afterResponse func()) {
+func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (ResponseWithEvents, error), afterResponse func()) {
 	id := string(request.RequestID)
 	p.requestsOfHost.startHandlerIfAccepting(ctx, id, func(ctx context.Context) {
 		a, err := handler(ctx)
 		if ctx.Err() == nil {
-			p.writeResponse(request.RequestID, a, err)
+			p.writeResponseWithEvents(request.RequestID, a, err)
 		}
 		afterResponse()
 		p.requestsOfHost.remove(id)
@@ -138,7 +138,7 @@ func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFram
 	})
 }
 
-func (p *Conn) writeResponse(id json.RawMessage, a Answer, err error) {
+func (p *Conn) writeResponseWithEvents(id json.RawMessage, a ResponseWithEvents, err error) {
 	if a.AfterWrite != nil {
 		defer a.AfterWrite()
 	}
@@ -160,9 +160,9 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
-// handleInterruptRequest handles a request to interrupt. It stops the background agents and the turn that runs or is about to run. It
+// interruptTurnAndRespond handles a request to interrupt. It stops the background agents and the turn that runs or is about to run. It
 // withdraws the requests to the host and writes the response; only then does the turn write its remaining events (spec: cli-contract 4.4).
-func (p *Conn) handleInterruptRequest(f incomingFrame) {
+func (p *Conn) interruptTurnAndRespond(f incomingFrame) {
 	in := plainjson.DecodeIgnoringErrors[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
@@ -173,22 +173,22 @@ func (p *Conn) handleInterruptRequest(f incomingFrame) {
 		if in.CancelQueued {
 			answer.Cancelled = promptUUIDs(gone)
 		}
-		p.writeResponse(f.RequestID, Answer{Payload: answer}, nil)
+		p.writeResponseWithEvents(f.RequestID, ResponseWithEvents{Payload: answer}, nil)
 	})
 }
 
-// handleInitializeRequest handles the initialize request. Other requests, except interrupt, wait until it is answered.
+// startInitializeInGoroutine handles the initialize request. Other requests, except interrupt, wait until it is answered.
 // Turns wait until the host's own servers are connected.
-func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
+func (p *Conn) startInitializeInGoroutine(ctx context.Context, f incomingFrame) {
 	answered, previousAnswered := make(chan struct{}), p.lastInitialize
 	p.lastInitialize = answered
 	connectAfterAnswer := func() {}
 	again := p.beginInitialize()
-	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
+	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (ResponseWithEvents, error) {
 		if previousAnswered != nil {
 			<-previousAnswered // closed at the latest when the request is cancelled
 		}
-		g := &InitializeRequest{Request: decodeRequest(f), RepeatedOrLate: again}
+		g := &InitializeRequest{HostRequest: decodeRequest(f), RepeatedOrLate: again}
 		g.connect = func(connect func(context.Context)) {
 			now := func() { p.connectUntilServerMessage(work, answered, func() { connect(ctx) }) }
 			if again {
@@ -199,13 +199,13 @@ func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 		}
 		a, err := p.session.Initialize(work, g)
 		if err == nil {
-			p.recordInitializeSucceeded(g.FirstPrompt)
+			p.recordInitializedAndQueuePrompt(g.FirstPrompt)
 		}
 		if g.connect != nil {
 			g.ConnectUntilHostServerMessage(func(context.Context) {})
 		}
 		if again {
-			a.EventsAfter = append(a.EventsAfter, &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
+			a.EventsAfter = append(a.EventsAfter, &protocol.SystemEvent{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
 		}
 		a.forInitialize = true
 		return a, err
@@ -237,6 +237,6 @@ func (p *Conn) servePostponedRequestsAndEndInitialize(ctx context.Context) {
 		if !ok {
 			return
 		}
-		p.passRequestToSession(ctx, f)
+		p.serveRequestAndWriteResponse(ctx, f)
 	}
 }

@@ -49,7 +49,7 @@ func newUnstartedLineWriter(w io.Writer) *queuedLineWriter {
 func (l *queuedLineWriter) writeLinesUntilClosed() {
 	defer close(l.done)
 	for {
-		e, ok := l.waitForNextLine()
+		e, ok := l.waitAndTakeNextLine()
 		if !ok {
 			return
 		}
@@ -69,7 +69,7 @@ func (l *queuedLineWriter) writeLinesUntilClosed() {
 	}
 }
 
-func (l *queuedLineWriter) waitForNextLine() (queuedLine, bool) {
+func (l *queuedLineWriter) waitAndTakeNextLine() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) == 0 && !l.closed && l.writeErr == nil {
@@ -214,11 +214,11 @@ func (a *frameWriter) writeFrame(frame any) {
 func (a *frameWriter) writeEventsOutsideTurn(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
-		case *protocol.System:
+		case *protocol.SystemEvent:
 			ev.UUID, ev.SessionID = a.metadata.NewID(), cmp.Or(ev.SessionID, a.metadata.SessionID())
 		case *protocol.Frame:
 			ev.UUID, ev.SessionID = a.metadata.NewID(), cmp.Or(ev.SessionID, a.metadata.SessionID())
-		case *protocol.User:
+		case *protocol.UserEvent:
 			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.CurrentUTCTimestamp()
 		}
 		a.writeFrame(ev)
@@ -232,17 +232,17 @@ func (a *frameWriter) writeStateIfChanged(state string) {
 		return
 	}
 	a.lastState = state
-	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
+	ev := &protocol.SystemEvent{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
 	if a.stateEvents == SessionStateEventsMarkedHostOnly {
 		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
 	}
 	a.writeEventsOutsideTurn(ev)
 }
 
-// echoPrompt echoes a prompt that gets no separate turn. The echo has no time stamp.
-func (a *frameWriter) echoPrompt(in protocol.UserMessage) {
+// echoPromptIfReplaying echoes a prompt that gets no separate turn. The echo has no time stamp.
+func (a *frameWriter) echoPromptIfReplaying(in protocol.UserMessage) {
 	if !a.echoesPromptsAndResponses || !simulator.IsReplayable(in) {
 		return
 	}
-	a.writeFrame(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: new(true)})
+	a.writeFrame(&protocol.UserEvent{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: new(true)})
 }

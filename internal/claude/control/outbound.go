@@ -74,7 +74,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	case err != nil:
 		return protocol.PermissionAnswer{}, err
 	}
-	return permission.ReadAnswer(raw), nil
+	return permission.ParseAnswerOrAskFailure(raw), nil
 }
 
 // CallHook asks the host to run one of its hooks; see hook.Callback. After EOF, the error is [ErrClosed] and [hook.ErrHostGone].

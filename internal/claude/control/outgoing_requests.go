@@ -25,18 +25,18 @@ type outgoingRequest struct {
 	id        string
 	answer    chan hostReply // cap 1
 	frame     json.RawMessage
-	kind      requestScope
+	kind      requestKind
 	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestScope says what a control request belongs to, which determines when the request is withdrawn.
-type requestScope int
+// requestKind says what a control request belongs to, which determines when the request is withdrawn.
+type requestKind int
 
 const (
-	requestKindServerMessage requestScope = iota // a message to an MCP server; never withdrawn by an interrupt
-	requestKindHookCallback                      // belongs to a turn or task; withdrawn if this turn or task is interrupted
-	requestKindPermission                        // like requestKindHookCallback, but the answer to an initialize request repeats it
-	requestKindElicitation                       // withdrawn if any turn is interrupted
+	requestKindServerMessage requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
+	requestKindHookCallback                     // belongs to a turn or task; withdrawn if this turn or task is interrupted
+	requestKindPermission                       // like requestKindHookCallback, but the answer to an initialize request repeats it
+	requestKindElicitation                      // withdrawn if any turn is interrupted
 )
 
 type hostReply struct {
@@ -50,7 +50,7 @@ func (qs *outgoingRequests) markStdinOpen() {
 	qs.stdinOpen = true
 }
 
-func (qs *outgoingRequests) sendAndAwaitAnswer(ctx context.Context, request any, kind requestScope) (json.RawMessage, error) {
+func (qs *outgoingRequests) sendAndAwaitAnswer(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
 	q, err := qs.sendRequest(ctx, request, kind)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (qs *outgoingRequests) sendAndAwaitAnswer(ctx context.Context, request any,
 	return qs.awaitAnswerOrWithdraw(ctx, q)
 }
 
-func (qs *outgoingRequests) sendRequest(ctx context.Context, request any, kind requestScope) (*outgoingRequest, error) {
+func (qs *outgoingRequests) sendRequest(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
 	id := qs.out.metadata.NewID()
 	frame, err := protocol.MarshalFields([]protocol.Field{{Key: "type", Value: "control_request"}, {Key: "request_id", Value: id}, {Key: "request", Value: request}})
 	if err != nil {

@@ -75,7 +75,7 @@ func blocksOf(c protocol.Content) []protocol.Block {
 func (in *queuedPrompt) lifecycleEventPerUUID(newState string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
-		events = append(events, protocol.CommandLifecycle(id, newState))
+		events = append(events, protocol.CommandLifecycleEvent(id, newState))
 	}
 	return events
 }
@@ -115,8 +115,8 @@ func (q *promptQueue) takeNextWithMerged(merge bool) *queuedPrompt {
 	return in
 }
 
-// takeAll removes and returns the waiting prompts that fulfil a condition.
-func (q *promptQueue) takeAll(condition func(*queuedPrompt) bool) (taken []*queuedPrompt) {
+// takeMatching removes and returns the waiting prompts that fulfil a condition.
+func (q *promptQueue) takeMatching(condition func(*queuedPrompt) bool) (taken []*queuedPrompt) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
 		isTaken := condition(in)
 		if isTaken {
@@ -129,7 +129,7 @@ func (q *promptQueue) takeAll(condition func(*queuedPrompt) bool) (taken []*queu
 
 // removeByUUID removes a waiting prompt. It returns nil if none has this uuid.
 func (q *promptQueue) removeByUUID(uuid string) *queuedPrompt {
-	for _, found := range q.takeAll(func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" }) {
+	for _, found := range q.takeMatching(func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" }) {
 		return found // uuids differ
 	}
 	return nil
@@ -203,14 +203,14 @@ func readUserPromptContent(raw json.RawMessage) (content protocol.Content, ok bo
 	}
 	for i, block := range content.Blocks {
 		if image, is := block.(protocol.ImageBlock); is {
-			content.Blocks[i] = checkImage(image)
+			content.Blocks[i] = imageBlockOrErrorText(image)
 		}
 	}
 	return content, true
 }
 
-// checkImage returns the image with the media type of its data, or a text that replaces data that is not an image.
-func checkImage(image protocol.ImageBlock) protocol.Block {
+// imageBlockOrErrorText returns the image with the media type of its data, or a text that replaces data that is not an image.
+func imageBlockOrErrorText(image protocol.ImageBlock) protocol.Block {
 	data, _ := base64.StdEncoding.DecodeString(image.Source.Data) // data before an invalid character counts
 	if len(data) == 0 {
 		return protocol.Text("[Image could not be processed: Image file is empty (0 bytes)]")

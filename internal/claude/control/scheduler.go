@@ -94,15 +94,15 @@ func (d *promptScheduler) StopAcceptingNewPrompts() {
 	d.wakeTurnLoop()
 }
 
-// enqueueIfNew queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
+// enqueueIfNewInterruptingIfUrgent queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
 // prompt with this uuid is still waiting.
-func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
+func (d *promptScheduler) enqueueIfNewInterruptingIfUrgent(in *queuedPrompt) {
 	d.mu.Lock()
 	if d.queue.recordSeenUUID(in.message.UUID) {
 		waits := slices.ContainsFunc(d.queue.waiting, func(p *queuedPrompt) bool { return p.message.UUID == in.message.UUID })
 		d.mu.Unlock()
 		if !waits {
-			d.out.echoPrompt(in.message)
+			d.out.echoPromptIfReplaying(in.message)
 		}
 		return
 	}
@@ -162,8 +162,8 @@ func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) 
 	return d.turn.prompt
 }
 
-// startTurn records that the turn of the prompt taken last has started. interrupt is the function that interrupts this turn.
-func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc, processEnds <-chan struct{}) {
+// recordTurnStarted records that the turn of the prompt taken last has started. interrupt is the function that interrupts this turn.
+func (d *promptScheduler) recordTurnStarted(interrupt context.CancelCauseFunc, processEnds <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.interrupt, d.turn.processEnds = interrupt, processEnds
@@ -175,8 +175,8 @@ func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc, processEn
 	}
 }
 
-// addAssistantMessage adds a message to the conversation, before the next prompt. It ignores a message with a known uuid.
-func (d *promptScheduler) addAssistantMessage(host protocol.HostAssistantMessage) {
+// queueAssistantMessageIfNew adds a message to the conversation, before the next prompt. It ignores a message with a known uuid.
+func (d *promptScheduler) queueAssistantMessageIfNew(host protocol.HostAssistantMessage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if host.Message.Get("content") != nil && !d.queue.recordSeenUUID(host.UUID) {
@@ -217,7 +217,7 @@ func (d *promptScheduler) interruptTurnOrNextPrompt(dropQueued bool, report func
 	}
 	var gone []*queuedPrompt
 	if dropQueued {
-		gone = d.queue.takeAll(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart }) // the turn of an interrupted prompt must still start and end
+		gone = d.queue.takeMatching(func(in *queuedPrompt) bool { return !in.interruptedBeforeStart }) // the turn of an interrupted prompt must still start and end
 	}
 	for _, in := range gone {
 		d.out.writeEventsOutsideTurn(in.lifecycleEventPerUUID("cancelled")...)
@@ -242,7 +242,7 @@ func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 		d.input.linesHandled.Wait()
 	}
 	var messages []protocol.UserMessage
-	for _, in := range d.queue.takeAll(func(in *queuedPrompt) bool { return in.priority == 0 && in.isMergeable() }) {
+	for _, in := range d.queue.takeMatching(func(in *queuedPrompt) bool { return in.priority == 0 && in.isMergeable() }) {
 		messages = append(messages, in.message)
 	}
 	return messages
@@ -280,8 +280,8 @@ func (d *promptScheduler) hasUnstartedPrompt() bool {
 	return d.turn.interrupt == nil && (d.turn.prompt != nil || len(d.queue.waiting) > 0)
 }
 
-// HasTurnStarted reports whether a turn has started yet.
-func (d *promptScheduler) HasTurnStarted() bool {
+// HasAnyTurnStarted reports whether a turn has started yet.
+func (d *promptScheduler) HasAnyTurnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.count > 0
@@ -299,8 +299,8 @@ func (d *promptScheduler) beginInitialize() (isRepeatedOrLate bool) {
 	return d.turn.count > 0 || d.turn.prompt != nil || d.initialize.succeeded || d.initialize.unanswered > 1
 }
 
-// recordInitializeSucceeded also queues the prompt that runs before those of the host, unless it is empty.
-func (d *promptScheduler) recordInitializeSucceeded(firstPrompt string) {
+// recordInitializedAndQueuePrompt also queues the prompt that runs before those of the host, unless it is empty.
+func (d *promptScheduler) recordInitializedAndQueuePrompt(firstPrompt string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.succeeded = true

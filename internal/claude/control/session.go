@@ -43,7 +43,7 @@ const (
 // Session is the session that the host controls. Its methods may be called from several goroutines.
 // Turn, StreamBackgroundEvents and TakePromptAboutBackgroundWork are never called at the same time.
 type Session interface {
-	PromptPlayer
+	TurnRunner
 	BackgroundWork
 	RequestHandler
 }
@@ -54,8 +54,8 @@ type RequestHandler interface {
 	InitializeAndInterruptHandler
 }
 
-// PromptPlayer runs the prompts that a host sends, one turn at a time.
-type PromptPlayer interface {
+// TurnRunner runs the prompts that a host sends, one turn at a time.
+type TurnRunner interface {
 	// PromptForDeferredCall returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
 	PromptForDeferredCall() *protocol.UserMessage
@@ -84,7 +84,7 @@ type BackgroundWork interface {
 // RequestServer handles the host's control requests.
 type RequestServer interface {
 	// Serve handles a request of every subtype except the requests of [InitializeAndInterruptHandler]. With an error, the payload is ignored.
-	Serve(ctx context.Context, r Request) (Answer, error)
+	Serve(ctx context.Context, r HostRequest) (ResponseWithEvents, error)
 	// IsSlow reports whether requests of a subtype may block. All other requests are handled by the goroutine that reads
 	// stdin and are answered before it reads the next line.
 	IsSlow(subtype string) bool
@@ -94,22 +94,22 @@ type RequestServer interface {
 type InitializeAndInterruptHandler interface {
 	// Initialize applies the host's settings and describes the session. Other requests wait until initialize is
 	// answered; turns wait until the servers are connected.
-	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
+	Initialize(ctx context.Context, g *InitializeRequest) (ResponseWithEvents, error)
 	// StopBackgroundAgents stops background work without waiting for it.
 	StopBackgroundAgents()
 }
 
-// Request is a control request of the host.
-type Request struct {
+// HostRequest is a control request of the host.
+type HostRequest struct {
 	ID             json.RawMessage // chosen by the host
 	Subtype        string          // "undefined" if it is missing, as in the real CLI
 	Body           json.RawMessage // the request as it was sent; it may not be an object
 	IsBehindPrompt bool            // the turn of a prompt that arrived before the request had not started when the request arrived
 }
 
-// Answer is the result of a request: the payload of the success response (nil means none), and the events to write
+// ResponseWithEvents is the result of a request: the payload of the success response (nil means none), and the events to write
 // directly before and after the response.
-type Answer struct {
+type ResponseWithEvents struct {
 	Payload                   any
 	EventsBefore, EventsAfter []protocol.Event
 	AfterWrite                func() // called after the answer was written, even after an error; may be nil
@@ -118,7 +118,7 @@ type Answer struct {
 
 // InitializeRequest is an initialize request, with the means to connect its servers.
 type InitializeRequest struct {
-	Request
+	HostRequest
 	RepeatedOrLate bool   // follows a turn or an initialize request that did not fail
 	FirstPrompt    string // set by the session: a prompt to run before those of the host
 	connect        func(connect func(ctx context.Context))

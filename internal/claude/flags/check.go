@@ -41,19 +41,19 @@ func (f *Flags) CheckAndNormalize(s *process.System) error {
 	return nil
 }
 
-// Refusal returns the message with which claude refuses a command line; empty means that claude accepts it. It prints nothing.
-func Refusal(s process.System, words []string) string {
+// CommandLineRefusal returns the message with which claude refuses a command line; empty means that claude accepts it. It prints nothing.
+func CommandLineRefusal(s process.System, words []string) string {
 	s.Stderr = io.Discard
 	f, err := Parse(&s, words)
 	if err == nil {
 		f.Interactive = !f.Print && s.StdinIsTTY
 		err = f.CheckAndNormalize(&s)
 	}
-	return RefusalMessage(err)
+	return RefusalMessageOrEmpty(err)
 }
 
-// RefusalMessage returns the message of an error of [Parse] or [Flags.CheckAndNormalize]; empty if the error has another origin.
-func RefusalMessage(err error) (message string) {
+// RefusalMessageOrEmpty returns the message of an error of [Parse] or [Flags.CheckAndNormalize]; empty if the error has another origin.
+func RefusalMessageOrEmpty(err error) (message string) {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
 	}
@@ -113,7 +113,7 @@ func validateSettingSources(_ *process.System, f *Flags) error {
 }
 
 func validateJSONSchema(_ *process.System, f *Flags) error {
-	if _, err := outputschema.Compile(f.JSONSchema); err != nil && f.JSONSchema != "" {
+	if _, err := outputschema.CompileJSONSchemaFlag(f.JSONSchema); err != nil && f.JSONSchema != "" {
 		return process.Verbatimf("Error: %v", err)
 	}
 	return nil
@@ -213,7 +213,7 @@ func loadAndCheckAgentsFlag(s *process.System, f *Flags) error {
 
 // AgentsProblems describes the problems in a JSON object of agents, with the texts of the real CLI.
 func AgentsProblems(raw json.RawMessage) []string {
-	if err := plainjson.SyntaxError(raw); err != nil {
+	if err := plainjson.JavaScriptSyntaxErrorOf(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
 	}
 	agents, err := plainjson.Parse(raw)

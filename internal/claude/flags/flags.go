@@ -160,7 +160,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	if len(result.Operands) > 0 {
 		f.Prompt, f.HasPrompt = result.Operands[0], true
 	}
-	return f, setFromEnvironment(s, f, mine)
+	return f, setMissingFlagsFromEnvironment(s, f, mine)
 }
 
 // applyClaudeVersionForVersionFlag finds --claude-version before or after -v. The rest of the line is ignored.
@@ -170,13 +170,13 @@ func applyClaudeVersionForVersionFlag(s *process.System, f *Flags, words []strin
 		result, _ := argv.Parse(parserOptions(own), words) // the error is ignored: all other flags are unknown to this parser
 		f.Given = result.Options
 	}
-	return setFromEnvironment(s, f, own)
+	return setMissingFlagsFromEnvironment(s, f, own)
 }
 
-// setFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set unless its
+// setMissingFlagsFromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set unless its
 // variable is empty, "0" or "false".
-func setFromEnvironment(s *process.System, f *Flags, own []option) error {
-	for _, o := range own {
+func setMissingFlagsFromEnvironment(s *process.System, f *Flags, ownOptions []option) error {
+	for _, o := range ownOptions {
 		value := s.Getenv(o.env)
 		if isSwitch := !strings.Contains(o.Flags, "<"); value == "" || f.WasGiven(o.Name()) || isSwitch && (value == "0" || value == "false") {
 			continue

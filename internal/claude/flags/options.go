@@ -265,7 +265,7 @@ func integerSetter(target *int) func(string) error {
 		if err != nil {
 			return errors.New("must be a number")
 		}
-		*target = intWithinRange(n)
+		*target = clampToInt(n)
 		return nil
 	}
 }
@@ -301,7 +301,7 @@ func parseJavaScriptNumber(value string) (float64, error) {
 	return n, err
 }
 
-func intWithinRange(n float64) int { return int(max(-1e15, min(n, 1e15))) }
+func clampToInt(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
 func positiveIntegerSetter(flag string, target *int) func(string) error {
 	return func(value string) error {
@@ -309,7 +309,7 @@ func positiveIntegerSetter(flag string, target *int) func(string) error {
 		if err != nil || n <= 0 || n != math.Trunc(n) || math.IsInf(n, 1) {
 			return errors.New(flag + " must be a positive integer")
 		}
-		*target = intWithinRange(n)
+		*target = clampToInt(n)
 		return nil
 	}
 }

@@ -284,7 +284,7 @@ type fakeSession struct {
 
 // driver returns a control session in which the fake plays every part.
 func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession {
-	return combinedControlSession{PromptPlayer: f, BackgroundWork: f, requestServer: &requestServer{
+	return combinedControlSession{TurnRunner: f, BackgroundWork: f, requestServer: &requestServer{
 		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
 	}}
 }
@@ -332,7 +332,7 @@ func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
 func (f *fakeSession) Model() string              { return f.model }
 func (f *fakeSession) Rename(string)              {}
 
-func (f *fakeSession) RecordModelChange(string, protocol.User) {}
+func (f *fakeSession) RecordModelChange(string, protocol.UserEvent) {}
 
 func (f *fakeSession) SetThinkingBudget(*int) {}
 
@@ -348,7 +348,7 @@ func (f *fakeSession) ReadFileIfPermitted(path string) (string, []byte, error) {
 	return "/w/" + path, []byte("text of " + path), nil
 }
 
-func (f *fakeSession) AnswerQuery(subtype string) (any, bool) {
+func (f *fakeSession) AnswerQueryOrReload(subtype string) (any, bool) {
 	reply, ok := map[string]any{
 		"get_context_usage":     map[string]int{"totalTokens": 1},
 		"get_settings":          map[string]any{"effective": map[string]any{}},
@@ -366,7 +366,7 @@ func (f *fakeSession) CLIVersion() (version, built string) { return "2.1.329", "
 
 func (f *fakeSession) ShellTaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
 
-func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideQuestionAnswer, error) {
+func (f *fakeSession) AnswerSideQuestion(_ context.Context, question string) (sideQuestionAnswer, error) {
 	return sideQuestionAnswer{Text: "about " + question}, nil
 }
 
@@ -420,16 +420,16 @@ func (f *fakeSession) ConnectMCPServers(ctx context.Context, in InitializeOption
 	for _, name := range in.SDKMCPServers {
 		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
-	_, _ = f.servers.SetServers(ctx, "sdk", desired) // an error of a server is visible in its status
+	_, _ = f.servers.ReplaceServersOfSource(ctx, "sdk", desired) // an error of a server is visible in its status
 }
 
-func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.SetServersResult, error) {
+func (f *fakeSession) ReplaceHostServers(ctx context.Context, raw json.RawMessage) (mcp.ReplaceServersResult, error) {
 	if f.servers == nil {
-		return mcp.SetServersResult{}, errors.New("no servers")
+		return mcp.ReplaceServersResult{}, errors.New("no servers")
 	}
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &names); err != nil {
-		return mcp.SetServersResult{}, err
+		return mcp.ReplaceServersResult{}, err
 	}
 	var desired []mcp.ServerConfig
 	for name := range names {
@@ -440,8 +440,8 @@ func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.
 	}
 	begun, cancel := context.WithCancel(ctx)
 	cancel()
-	change, _ := f.servers.SetServers(begun, "sdk", desired) // the servers connect after the answer
-	change.Errors = nil                                      // without errors, the host still gets an object
+	change, _ := f.servers.ReplaceServersOfSource(begun, "sdk", desired) // the servers connect after the answer
+	change.Errors = nil                                                  // without errors, the host still gets an object
 	return change, nil
 }
 

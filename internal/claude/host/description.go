@@ -20,7 +20,7 @@ type InitializeAnswer struct {
 	AvailableOutputStyles []string                `json:"available_output_styles"`
 	UserOutputStylesDir   string                  `json:"user_output_styles_dir,omitempty"`
 	Models                any                     `json:"models"`
-	Account               Account                 `json:"account"`
+	Account               CredentialSources       `json:"account"`
 	PID                   int                     `json:"pid"`
 	ClaudeCodeVersion     string                  `json:"claude_code_version"`
 	PermissionMode        string                  `json:"current_permission_mode"`
@@ -59,8 +59,8 @@ type Agent struct {
 	Model       string `json:"model,omitempty"` // "inherit" or an alias
 }
 
-// Account describes the credentials of the session.
-type Account struct {
+// CredentialSources describes the credentials of the session.
+type CredentialSources struct {
 	TokenSource  string `json:"tokenSource"`
 	APIKeySource string `json:"apiKeySource,omitempty"`
 	APIProvider  string `json:"apiProvider"`
@@ -80,14 +80,14 @@ type FeedbackSendingMode struct {
 // initializeAnswer builds the answer to initialize (spec: cli-contract 4.2).
 func (h *hostedSession) initializeAnswer() InitializeAnswer {
 	plan := h.session.Plan()
-	said := plan.Profile.Init()
+	said := plan.Profile.InitEventTemplate()
 	plan.Catalog.FillInit(&said)
 	env := plan.Profile.Environment()
 	d := InitializeAnswer{
 		Commands: plan.Catalog.DescribeCommands(plan.Profile, said.SlashCommands), Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyleNames(),
 		Models: h.modelsToChooseFrom(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
-		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
+		Account:           CredentialSources{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackSendingMode{Kind: env.FeedbackCommandDelivery()},
 		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL,
 		Capabilities: plan.Profile.CapabilitiesToldToHost(),
@@ -107,7 +107,7 @@ func (h *hostedSession) initializeAnswer() InitializeAnswer {
 }
 
 func (h *hostedSession) modelsToChooseFrom() []claudecode.SelectableModel {
-	return h.session.Plan().Profile.Environment().Models(h.session.State().Model(), h.session.Plan().Settings.AvailableModels)
+	return h.session.Plan().Profile.Environment().Models(h.session.State().NextRequestModel(), h.session.Plan().Settings.AvailableModels)
 }
 
 // skillsListedForModel describes the skills and commands that the context of the model lists.

@@ -53,27 +53,27 @@ func (h *hostedSession) ReadFileIfPermitted(path string) (absPath string, conten
 	return abs, data, err
 }
 
-func handleRewindFiles(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func rewindOrPreviewFiles(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	id, _ := plainjson.StringValue(in.keys["user_message_id"])
 	dryRun := !plainjson.IsFalsy(in.keys["dry_run"])
 	done, err := r.files.rewindFiles(id, dryRun)
 	switch {
 	case err != nil && dryRun:
-		return control.Answer{Payload: struct {
+		return control.ResponseWithEvents{Payload: struct {
 			CanRewind bool   `json:"canRewind"`
 			Error     string `json:"error"`
 		}{false, err.Error()}}, nil
 	case err != nil:
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	case dryRun:
-		return control.Answer{Payload: struct {
+		return control.ResponseWithEvents{Payload: struct {
 			CanRewind    bool     `json:"canRewind"`
 			FilesChanged []string `json:"filesChanged"`
 			Insertions   int      `json:"insertions"`
 			Deletions    int      `json:"deletions"`
 		}{true, append([]string{}, done.Files...), done.Insertions, done.Deletions}}, nil
 	default:
-		return control.Answer{Payload: struct {
+		return control.ResponseWithEvents{Payload: struct {
 			CanRewind    bool `json:"canRewind"`
 			SkippedLinks int  `json:"skippedLinks"`
 		}{true, done.Skipped}}, nil
@@ -83,12 +83,12 @@ func handleRewindFiles(_ context.Context, r *requestServer, in controlRequest) (
 // maxFileBytesSentToHost is the maximum number of bytes of a file that are sent, even if the host requests more or no limit.
 const maxFileBytesSentToHost = 1 << 20
 
-// handleReadFile sends the contents of a file. Every failure gets the same error text.
-func handleReadFile(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// answerFileContents sends the contents of a file. Every failure gets the same error text.
+func answerFileContents(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	path, _ := plainjson.StringValue(in.keys["path"])
 	abs, data, err := r.files.ReadFileIfPermitted(path)
 	if err != nil {
-		return control.Answer{}, errors.New("read denied: " + path)
+		return control.ResponseWithEvents{}, errors.New("read denied: " + path)
 	}
 	out := struct {
 		Contents  string `json:"contents"`
@@ -110,5 +110,5 @@ func handleReadFile(_ context.Context, r *requestServer, in controlRequest) (con
 	} else {
 		out.Contents, out.Lossy = string(data), new(!utf8.Valid(data))
 	}
-	return control.Answer{Payload: out}, nil
+	return control.ResponseWithEvents{Payload: out}, nil
 }

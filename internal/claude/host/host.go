@@ -41,7 +41,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.SignalHandler)
 	marks.session = s
 	h := &hostedSession{session: s}
 	p := promptPlayer{s, peer, signals}
-	return &SessionServer{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWork: p, requestServer: &requestServer{
+	return &SessionServer{session: s, conn: peer, driver: combinedControlSession{TurnRunner: p, BackgroundWork: p, requestServer: &requestServer{
 		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,
 	}}}, nil
 }
@@ -81,7 +81,7 @@ func (h *SessionServer) Serve(ctx context.Context) error {
 	}
 	err := h.conn.Serve(ctx, h.driver)
 	if err == nil {
-		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResultsAtSessionEnd(h.session))
+		err = output.StreamJSON(h.conn.EventWriter(), session.TakeDelayedResultsAtSessionEnd(h.session))
 	}
 	h.session.WaitUntilServersSettled()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
@@ -91,7 +91,7 @@ func (h *SessionServer) Serve(ctx context.Context) error {
 }
 
 type combinedControlSession struct {
-	control.PromptPlayer
+	control.TurnRunner
 	control.BackgroundWork
 	*requestServer
 }
@@ -104,15 +104,15 @@ func (d combinedControlSession) IsSlow(subtype string) bool {
 	return h.slow
 }
 
-func (d combinedControlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
+func (d combinedControlSession) Serve(ctx context.Context, r control.HostRequest) (control.ResponseWithEvents, error) {
 	h, ok := handlerFor(r.Subtype)
 	if !ok {
-		return control.Answer{}, unsupportedError(r.Subtype)
+		return control.ResponseWithEvents{}, unsupportedError(r.Subtype)
 	}
-	in := readRequest(r)
+	in := decodeRequestKeys(r)
 	for key := range strings.FieldsSeq(h.stringKeys) {
 		if err := in.checkString(key); err != nil {
-			return control.Answer{}, err
+			return control.ResponseWithEvents{}, err
 		}
 	}
 	return h.run(ctx, d.requestServer, in)
@@ -129,25 +129,25 @@ type requestHandler struct {
 // handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes that have no handler.
 func handlerFor(subtype string) (requestHandler, bool) {
 	table := map[string]requestHandler{
-		"set_permission_mode":     {run: handleSetPermissionMode},
-		"set_model":               {run: handleSetModel},
-		"set_max_thinking_tokens": {run: handleSetThinking},
-		"apply_flag_settings":     {run: handleApplySettings},
+		"set_permission_mode":     {run: setPermissionMode},
+		"set_model":               {run: setModelAndRecordChange},
+		"set_max_thinking_tokens": {run: setThinkingBudget},
+		"apply_flag_settings":     {run: overrideFlagSettings},
 		"update_settings":         {run: writeOutputStyleOrEffortSetting},
-		"side_question":           {run: handleSideQuestion, slow: true, stringKeys: "question"},
-		"register_repo_root":      {run: handleAddWorkingDirectory},
+		"side_question":           {run: reportStartAndAskSideQuestion, slow: true, stringKeys: "question"},
+		"register_repo_root":      {run: addWorkingDirectory},
 		"claim_session":           {run: refuseSessionClaim},
 		"submit_feedback":         {run: answerFeedbackIsDisabled},
 		"get_hooks_listing":       {run: answerQueryOrReload},
 
 		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride, stringKeys: "serverName"},
 
-		"cancel_async_message":   {run: handleCancelQueuedMessage},
-		"stop_task":              {run: handleStopTask, slow: true, stringKeys: "task_id"},
+		"cancel_async_message":   {run: cancelQueuedMessage},
+		"stop_task":              {run: stopBackgroundTask, slow: true, stringKeys: "task_id"},
 		"end_session":            {run: endSessionAfterQueuedPrompts},
-		"rename_session":         {run: handleRenameSession, stringKeys: "title"},
-		"rewind_files":           {run: handleRewindFiles},
-		"read_file":              {run: handleReadFile},
+		"rename_session":         {run: renameSession, stringKeys: "title"},
+		"rewind_files":           {run: rewindOrPreviewFiles},
+		"read_file":              {run: answerFileContents},
 		"get_context_usage":      {run: checkThenRun(checkDetailIsSummaryOrFull, answerQueryOrReload)},
 		"get_settings":           {run: answerQueryOrReload},
 		"get_usage":              {run: checkThenRun(checkSkipBehaviorsIsBoolean, answerQueryOrReload)},
@@ -156,28 +156,28 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"reload_skills":          {run: answerQueryOrReload},
 		"reload_plugins":         {run: answerQueryOrReload},
 		"reload_output_styles":   {run: answerQueryOrReload},
-		"get_task_output":        {run: handleTaskOutput, stringKeys: "task_id"},
+		"get_task_output":        {run: answerShellTaskOutput, stringKeys: "task_id"},
 		"background_tasks":       {run: answerNothingBackgrounded},
 		"generate_session_title": {run: answerNoTitle, stringKeys: "description"},
 		"set_has_subscribers":    {run: validateSetHasSubscribers},
-		"get_binary_version":     {run: handleBinaryVersion},
+		"get_binary_version":     {run: answerBinaryVersion},
 		"get_session_cost":       {run: answerQueryOrReload},
 		"get_plan":               {run: answerQueryOrReload},
 		"get_status":             {run: answerQueryOrReload},
-		"file_suggestions":       {run: handleFileSuggestions},
+		"file_suggestions":       {run: answerFileSuggestions},
 		"message_rated":          {run: validateMessageRating},
-		"mcp_status":             {run: handleMCPStatus},
-		"mcp_message":            {run: handleMCPMessageFromHostServer},
-		"mcp_reconnect":          {run: handleMCPReconnect, slow: true, stringKeys: "serverName"},
-		"mcp_toggle":             {run: handleMCPToggle, slow: true, stringKeys: "serverName"},
-		"mcp_set_servers":        {run: handleMCPSetServers, slow: true},
-		"mcp_call":               {run: handleMCPCall, slow: true, stringKeys: "tool"},
-		"mcp_read_resource":      {run: handleMCPReadResource, slow: true, stringKeys: "serverName uri"},
+		"mcp_status":             {run: answerMCPStatus},
+		"mcp_message":            {run: deliverHostServerMessage},
+		"mcp_reconnect":          {run: reconnectMCPServer, slow: true, stringKeys: "serverName"},
+		"mcp_toggle":             {run: connectOrDisableMCPServer, slow: true, stringKeys: "serverName"},
+		"mcp_set_servers":        {run: replaceMCPServersOfHost, slow: true},
+		"mcp_call":               {run: callMCPTool, slow: true, stringKeys: "tool"},
+		"mcp_read_resource":      {run: readMCPUIResource, slow: true, stringKeys: "serverName uri"},
 		"mcp_authenticate":       {run: handleMCPAuthenticate, slow: true},
 		"mcp_clear_auth":         {run: handleMCPClearAuthAndReconnect, slow: true},
 		"mcp_oauth_callback_url": {run: handleMCPCallbackURL, slow: true},
-		"seed_read_state": {run: func(context.Context, *requestServer, controlRequest) (control.Answer, error) {
-			return control.Answer{}, nil
+		"seed_read_state": {run: func(context.Context, *requestServer, controlRequest) (control.ResponseWithEvents, error) {
+			return control.ResponseWithEvents{}, nil
 		}}, // no effect: only NotebookEdit requires a Read
 	}
 	h, ok := table[subtype]
@@ -220,7 +220,7 @@ func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) 
 	if err := output.StreamJSON(p.conn.EventWriter(), p.BackgroundEventsUntilTurnNeeded(untilCancelled)); err != nil {
 		return err
 	}
-	return output.StreamJSON(p.conn.EventWriter(), p.RemainingFrames())
+	return output.StreamJSON(p.conn.EventWriter(), p.TakeRemainingFrames())
 }
 
 // StopBackgroundTask stops a task and waits until its end is shown. notifyModelAfterAnswer is nil if the task is unknown.
@@ -242,8 +242,8 @@ func (h *hostedSession) ShellTaskOutput(id string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// SideQuestion asks the model outside the conversation and converts its reply to text.
-func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error) {
+// AnswerSideQuestion asks the model outside the conversation and converts its reply to text.
+func (h *hostedSession) AnswerSideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error) {
 	reply, failed, err := h.session.AskSideQuestion(ctx, question)
 	if err != nil {
 		return sideQuestionAnswer{}, err
@@ -264,50 +264,50 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 	return sideQuestionAnswer{Text: said.String()}, nil
 }
 
-// handleStopTask stops a task. The answer does not depend on whether the task exists.
-func handleStopTask(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, stringOrEmpty(in.keys["task_id"]))}, nil
+// stopBackgroundTask stops a task. The answer does not depend on whether the task exists.
+func stopBackgroundTask(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
+	return control.ResponseWithEvents{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, stringOrEmpty(in.keys["task_id"]))}, nil
 }
 
 // answerNothingBackgrounded handles a request to move work of the running turn to the background. It moves no work, because
 // commands move there only after their timeout.
-func answerNothingBackgrounded(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+func answerNothingBackgrounded(_ context.Context, _ *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
-		return control.Answer{Payload: struct{}{}}, nil
+		return control.ResponseWithEvents{Payload: struct{}{}}, nil
 	}
-	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, in.checkString("tool_use_id")
+	return control.ResponseWithEvents{Payload: map[string]bool{"backgrounded": false}}, in.checkString("tool_use_id")
 }
 
-func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	r.conn.WriteEvent(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"}}})
-	said, err := r.tasks.SideQuestion(ctx, stringOrEmpty(in.keys["question"]))
-	return control.Answer{Payload: said}, err
+func reportStartAndAskSideQuestion(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
+	r.conn.WriteEventOutsideTurn(&protocol.SystemEvent{Subtype: "control_request_progress", Fields: []protocol.Field{{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"}}})
+	said, err := r.tasks.AnswerSideQuestion(ctx, stringOrEmpty(in.keys["question"]))
+	return control.ResponseWithEvents{Payload: said}, err
 }
 
 // maxTaskOutputTailBytesInAnswer limits the output of a task in an answer. Of a longer output, only the last bytes are sent.
 const maxTaskOutputTailBytesInAnswer = 8 << 10
 
-func handleTaskOutput(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func answerShellTaskOutput(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	id := stringOrEmpty(in.keys["task_id"])
 	output, known := r.tasks.ShellTaskOutput(id)
 	switch {
 	case known:
-	case isShellTaskID(id):
+	case looksLikeShellTaskID(id):
 		output = nil
 	default:
-		return control.Answer{}, &control.ResponseError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 	}
 	cut := max(0, len(output)-maxTaskOutputTailBytesInAnswer)
-	return control.Answer{Payload: struct {
+	return control.ResponseWithEvents{Payload: struct {
 		Output    string `json:"output"`
 		Total     int    `json:"total_bytes"`
 		Truncated bool   `json:"truncated"`
 	}{string(output[cut:]), len(output), cut > 0}}, nil
 }
 
-// isShellTaskID reports whether an id looks like that of a shell task. Such an id may come from an earlier process,
+// looksLikeShellTaskID reports whether an id looks like that of a shell task. Such an id may come from an earlier process,
 // whose tasks this process does not know.
-func isShellTaskID(id string) bool {
+func looksLikeShellTaskID(id string) bool {
 	rest, ok := strings.CutPrefix(id, "b")
 	return ok && len(rest) == 8 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Initialize answers the initialize request.
-func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
-	sent := readRequest(g.Request)
+func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.ResponseWithEvents, error) {
+	sent := decodeRequestKeys(g.HostRequest)
 	in := plainjson.DecodeIgnoringErrors[InitializeOptions](g.Body)
 	in.RepeatedOrLate = g.RepeatedOrLate
 	if text, is := plainjson.StringValue(sent.keys["systemPrompt"]); is {
@@ -23,7 +23,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	}
 	in.Title = strings.TrimSpace(in.Title)
 	if err := validateInitialize(sent, &in); err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	became, parked := readServerHandshakes(sent, in.SDKMCPServers, r.isConnected)
 	if became != nil {
@@ -31,17 +31,17 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	}
 	d, err := r.initializer.Initialize(ctx, in)
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	for _, ev := range d.startFrames {
-		r.conn.WriteEvent(ev)
+		r.conn.WriteEventOutsideTurn(ev)
 	}
 	g.FirstPrompt = d.firstPrompt
 	g.ConnectUntilHostServerMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.CurrentSessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
-	a := control.Answer{Payload: d}
+	a := control.ResponseWithEvents{Payload: d}
 	if in.Title != "" {
 		a.EventsBefore = append(a.EventsBefore, titleChangedEvent(in.Title))
 	}
@@ -128,12 +128,12 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	var frames []protocol.Event
 	if in.RepeatedOrLate {
 		in.Skills = nil
-	} else if err := h.applyFirstOnlyOptions(in); err != nil {
+	} else if err := h.setOptionsOfFirstInitialize(in); err != nil {
 		return InitializeAnswer{}, err
 	}
 	h.session.ApplyHostOptions(session.ChangeableHostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	if !in.RepeatedOrLate {
-		frames = session.RunStartHooks(ctx, h.session)
+		frames = session.RunSessionStartHooks(ctx, h.session)
 	}
 	if in.Hooks != nil {
 		h.session.Hooks().ReplaceCallbacks(in.Hooks)
@@ -143,7 +143,7 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
-		plugins = new(h.addPlugins(in))
+		plugins = new(h.addPluginsIfAwaitingInitialize(in))
 	}
 	d := h.initializeAnswer()
 	d.startFrames, d.PluginsApplied = frames, plugins
@@ -158,8 +158,8 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (I
 	return d, nil
 }
 
-// applyFirstOnlyOptions applies the options that are otherwise set by flags.
-func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
+// setOptionsOfFirstInitialize applies the options that are otherwise set by flags.
+func (h *hostedSession) setOptionsOfFirstInitialize(in InitializeOptions) error {
 	if plainjson.IsSet(in.Agents) {
 		if err := session.DefineAgentsBeforeFirstTurn(h.session, in.Agents); err != nil {
 			h.session.JournalAndWarningWriter().WarnUnlessRunAsClaude(err.Error())
@@ -175,9 +175,9 @@ func (h *hostedSession) applyFirstOnlyOptions(in InitializeOptions) error {
 	return h.session.ConfigureBeforeFirstTurn(c)
 }
 
-// addPlugins loads the plugins listed in initialize, if the process waits for initialize and no turn has started. It
+// addPluginsIfAwaitingInitialize loads the plugins listed in initialize, if the process waits for initialize and no turn has started. It
 // reports whether all of them are loaded.
-func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
+func (h *hostedSession) addPluginsIfAwaitingInitialize(in InitializeOptions) (areApplied bool) {
 	var dirs []string
 	withServers := map[string]bool{}
 	for _, raw := range in.Plugins {
@@ -202,7 +202,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
 func (h *hostedSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {
 	err := h.session.ConnectHostAndPluginServers(ctx, in.SDKMCPServers)
 	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {
-		_, err = h.session.SetServers(ctx, in.MCPServers)
+		_, err = h.session.ReplaceHostServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
 		h.session.JournalAndWarningWriter().WarnOnStderr("connecting the host's servers: " + err.Error())

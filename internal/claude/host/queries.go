@@ -24,8 +24,8 @@ func (h *hostedSession) CLIVersion() (version, buildTime string) {
 
 func (h *hostedSession) Directory() string { return h.session.Plan().CWD }
 
-// AnswerQuery handles requests that only read the session's state.
-func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
+// AnswerQueryOrReload handles requests that only read the session's state.
+func (h *hostedSession) AnswerQueryOrReload(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
 		return contextUsageFor(h.session), true
@@ -76,30 +76,30 @@ type reloadPluginsAnswer struct {
 }
 
 func (h *hostedSession) newReloadPluginsAnswer(haveNamesChanged bool) reloadPluginsAnswer {
-	said := h.session.Plan().Profile.Init()
+	said := h.session.Plan().Profile.InitEventTemplate()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.initializeAnswer()
 	return reloadPluginsAnswer{d.Agents, d.Commands, len(said.PluginErrors), serverStatusesForHost(h.session.ServerStatuses(), h.session.Plan().Profile), said.Plugins, haveNamesChanged}
 }
 
-func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
-	reply, ok := r.describer.AnswerQuery(in.Subtype)
+func answerQueryOrReload(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
+	reply, ok := r.describer.AnswerQueryOrReload(in.Subtype)
 	if !ok {
-		return control.Answer{}, unsupportedError(in.Subtype)
+		return control.ResponseWithEvents{}, unsupportedError(in.Subtype)
 	}
-	answer := control.Answer{Payload: reply}
+	answer := control.ResponseWithEvents{Payload: reply}
 	skills, _ := reply.(reloadSkillsAnswer)
 	plugins, _ := reply.(reloadPluginsAnswer)
 	if skills.haveNamesChanged || plugins.haveNamesChanged {
-		answer.EventsBefore = []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: slices.Concat(skills.commands, plugins.Commands)}}}}
+		answer.EventsBefore = []protocol.Event{&protocol.SystemEvent{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: slices.Concat(skills.commands, plugins.Commands)}}}}
 	}
 	return answer, nil
 }
 
 func checkThenRun(check func(controlRequest) error, run serveFunc) serveFunc {
-	return func(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+	return func(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 		if err := check(in); err != nil {
-			return control.Answer{}, err
+			return control.ResponseWithEvents{}, err
 		}
 		return run(ctx, r, in)
 	}
@@ -121,9 +121,9 @@ func checkSkipBehaviorsIsBoolean(in controlRequest) error {
 	return err
 }
 
-func handleBinaryVersion(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
+func answerBinaryVersion(_ context.Context, r *requestServer, _ controlRequest) (control.ResponseWithEvents, error) {
 	version, built := r.describer.CLIVersion()
-	return control.Answer{Payload: struct {
+	return control.ResponseWithEvents{Payload: struct {
 		Version          string `json:"version"`
 		BuildTime        string `json:"buildTime"`
 		OldestDesktopSDK string `json:"oldestDesktopSdk"`
@@ -149,10 +149,10 @@ type permissionRulesAnswer struct {
 }
 
 type permissionRulesAndDirectories struct {
-	ManagedOnly bool                   `json:"managedOnly"`
-	CWD         string                 `json:"originalCwd"`
-	Rules       []listedPermissionRule `json:"rules"`
-	Directories []permission.Directory `json:"workspaceDirectories"`
+	ManagedOnly bool                          `json:"managedOnly"`
+	CWD         string                        `json:"originalCwd"`
+	Rules       []listedPermissionRule        `json:"rules"`
+	Directories []permission.WorkingDirectory `json:"workspaceDirectories"`
 }
 
 // permissionRulesAnswerFor handles list_permission_rules: allow, ask and deny rules, grouped by source.
@@ -216,7 +216,7 @@ func sessionStatusSections(s *session.Session) []statusSection {
 	if plan.APIKeySource != "none" {
 		rows = append(rows, statusRow{"API key", plan.APIKeySource})
 	}
-	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().Model())}}
+	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().NextRequestModel())}}
 	if url := anthropicBaseURLFromEnv(plan.Environ); url != "" {
 		rows = append(rows, statusRow{"Anthropic base URL", url})
 		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},
@@ -244,15 +244,15 @@ type fileSuggestion struct {
 	Path string `json:"path"`
 }
 
-// handleFileSuggestions lists the files whose path begins with the query. A name without a directory matches
+// answerFileSuggestions lists the files whose path begins with the query. A name without a directory matches
 // no file, because the real CLI looks it up in an index that is empty right after the start.
-func handleFileSuggestions(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func answerFileSuggestions(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	cwd := r.describer.Directory()
 	answer := fileSuggestionsAnswer{Suggestions: []fileSuggestion{}, CWD: cwd}
 	query, ok := plainjson.StringValue(in.keys["query"])
 	dir, prefix := filepath.Split(strings.TrimPrefix(query, "./"))
 	if !ok || dir == "" && prefix != "" || dir != "" && prefix == "" {
-		return control.Answer{Payload: answer}, nil
+		return control.ResponseWithEvents{Payload: answer}, nil
 	}
 	entries, _ := os.ReadDir(filepath.Join(cwd, dir)) // a directory that cannot be read has no files
 	for _, files := range []bool{false, true} {
@@ -267,11 +267,11 @@ func handleFileSuggestions(_ context.Context, r *requestServer, in controlReques
 			answer.Suggestions = append(answer.Suggestions, fileSuggestion{path})
 		}
 	}
-	return control.Answer{Payload: answer}, nil
+	return control.ResponseWithEvents{Payload: answer}, nil
 }
 
 // validateMessageRating checks the user's rating of a message. The rating is not stored.
-func validateMessageRating(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+func validateMessageRating(_ context.Context, _ *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	_, named := plainjson.StringValue(in.keys["messageUuid"])
 	sentiment, _ := plainjson.StringValue(in.keys["sentiment"])
 	surface, _ := plainjson.StringValue(in.keys["surface"])
@@ -280,8 +280,8 @@ func validateMessageRating(_ context.Context, _ *requestServer, in controlReques
 	case !named, sentiment != "positive" && sentiment != "negative",
 		in.hasKey("surface") && surface != "tool_use" && surface != "assistant_text",
 		in.hasKey("cleared") && json.Unmarshal(in.keys["cleared"], &cleared) != nil:
-		return control.Answer{}, errors.New(`message_rated: messageUuid must be a string, sentiment "positive" or "negative", ` +
+		return control.ResponseWithEvents{}, errors.New(`message_rated: messageUuid must be a string, sentiment "positive" or "negative", ` +
 			`surface "tool_use" or "assistant_text", and cleared a boolean`)
 	}
-	return control.Answer{Payload: struct{}{}}, nil
+	return control.ResponseWithEvents{Payload: struct{}{}}, nil
 }

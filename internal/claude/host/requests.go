@@ -36,8 +36,8 @@ type sessionControls interface {
 	Policy() *permission.Policy
 	State() *simulator.SessionState
 	Servers() *mcp.Manager
-	// SetServers replaces the servers that the host may change with those of an mcpServers object.
-	SetServers(ctx context.Context, servers json.RawMessage) (mcp.SetServersResult, error)
+	// ReplaceHostServers replaces the servers that the host may change with those of an mcpServers object.
+	ReplaceHostServers(ctx context.Context, servers json.RawMessage) (mcp.ReplaceServersResult, error)
 }
 
 type sessionModelAndTitle interface {
@@ -85,7 +85,7 @@ type settingsUpdater interface {
 	// SetThinkingBudget sets the number of thinking tokens for models with a budget; nil means the largest budget.
 	SetThinkingBudget(tokens *int)
 	// RecordModelChange records a change of the model in the transcript.
-	RecordModelChange(arguments string, output protocol.User)
+	RecordModelChange(arguments string, output protocol.UserEvent)
 	// WriteOutputStyleAndEffort writes settings to the file of a source, "localSettings" or "userSettings".
 	WriteOutputStyleAndEffort(source string, settings map[string]string) error
 	// AddWorkingDirectory adds a working directory and returns its absolute path. The host receives the text of an error.
@@ -107,8 +107,8 @@ type backgroundTasksAndSideQuestions interface {
 	StopBackgroundTask(ctx context.Context, id string) (answered func())
 	// ShellTaskOutput returns what a shell command in the background has written so far.
 	ShellTaskOutput(id string) ([]byte, bool)
-	// SideQuestion asks the model a question outside the conversation.
-	SideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error)
+	// AnswerSideQuestion asks the model a question outside the conversation.
+	AnswerSideQuestion(ctx context.Context, question string) (sideQuestionAnswer, error)
 }
 
 type sideQuestionAnswer struct {
@@ -117,22 +117,22 @@ type sideQuestionAnswer struct {
 }
 
 type sessionDescriber interface {
-	// AnswerQuery handles requests that only read the session's state. It returns false for all other requests.
-	AnswerQuery(subtype string) (reply any, ok bool)
+	// AnswerQueryOrReload handles requests that only read the session's state. It returns false for all other requests.
+	AnswerQueryOrReload(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)
 	// Directory returns the directory of the session.
 	Directory() string
 }
 
-type serveFunc func(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error)
+type serveFunc func(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error)
 
 type controlRequest struct {
-	control.Request
+	control.HostRequest
 	keys map[string]json.RawMessage
 }
 
-func readRequest(r control.Request) controlRequest {
+func decodeRequestKeys(r control.HostRequest) controlRequest {
 	return controlRequest{r, plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
@@ -162,7 +162,7 @@ func unsupportedError(subtype string) error {
 	return &control.CodedResponseError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
-func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func cancelQueuedMessage(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelQueuedPrompt(id)
 	answer := struct {
@@ -172,61 +172,61 @@ func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRe
 	if gone {
 		answer.UUID = id
 	}
-	return control.Answer{Payload: answer, EventsBefore: shown}, nil
+	return control.ResponseWithEvents{Payload: answer, EventsBefore: shown}, nil
 }
 
 // endSessionAfterQueuedPrompts runs the prompts received so far and then ends the session.
-func endSessionAfterQueuedPrompts(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
+func endSessionAfterQueuedPrompts(_ context.Context, r *requestServer, _ controlRequest) (control.ResponseWithEvents, error) {
 	r.conn.StopAcceptingNewPrompts()
-	return control.Answer{}, nil
+	return control.ResponseWithEvents{}, nil
 }
 
 // answerNoTitle responds that the model proposes no title.
-func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+func answerNoTitle(_ context.Context, _ *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	var err error
 	if plainjson.IsSet(in.keys["persist"]) {
 		_, err = in.requiredBoolKey("persist")
 	}
-	return control.Answer{Payload: map[string]*string{"title": nil}}, err
+	return control.ResponseWithEvents{Payload: map[string]*string{"title": nil}}, err
 }
 
 // validateSetHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
-func validateSetHasSubscribers(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+func validateSetHasSubscribers(_ context.Context, _ *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
-		return control.Answer{}, nil
+		return control.ResponseWithEvents{}, nil
 	}
-	return control.Answer{}, &control.ResponseError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
+	return control.ResponseWithEvents{}, &control.ResponseError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
 // refuseSessionClaim refuses the request claim_session, because only a process started with --await-claim accepts it.
-func refuseSessionClaim(context.Context, *requestServer, controlRequest) (control.Answer, error) {
-	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
+func refuseSessionClaim(context.Context, *requestServer, controlRequest) (control.ResponseWithEvents, error) {
+	return control.ResponseWithEvents{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (control.Answer, error) {
-	return control.Answer{Payload: struct {
+func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (control.ResponseWithEvents, error) {
+	return control.ResponseWithEvents{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`
 		Reason string          `json:"unavailable_reason"`
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
 
-func handleRenameSession(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func renameSession(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	runes := []rune(strings.Join(strings.Fields(stringOrEmpty(in.keys["title"])), " "))
 	title := string(runes[:min(len(runes), 200)])
 	source, session := in.keys["source"], in.keys["session_id"]
 	switch {
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
-		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
+		return control.ResponseWithEvents{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
-		return control.Answer{}, &control.ResponseError{Text: "title must be non-empty"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "title must be non-empty"}
 	case plainjson.IsSet(session) && plainjson.JSString(session) != r.metadata.SessionID():
-		return control.Answer{}, &control.ResponseError{Text: "session_id is not the current session"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)
-	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
+	return control.ResponseWithEvents{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
-func titleChangedEvent(title string) *protocol.System {
-	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
+func titleChangedEvent(title string) *protocol.SystemEvent {
+	return &protocol.SystemEvent{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
 }

@@ -72,7 +72,7 @@ func FuzzRequests(f *testing.F) {
 // The outcome for each handshake that a host has sent with initialize (observed with 2.1.329).
 func TestManifests(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
-	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
+	in := decodeRequestKeys(control.HostRequest{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
 		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
 		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
 	got, parked := readServerHandshakes(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
@@ -85,7 +85,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff([]string{"bare", "good"}, slices.Sorted(maps.Keys(parked))); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
-	if whole, _ := readServerHandshakes(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
+	if whole, _ := readServerHandshakes(decodeRequestKeys(control.HostRequest{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
 		t.Errorf("no object: %v", whole)
 	}
 }

@@ -62,12 +62,12 @@ type toolAnnotations struct {
 // statusNeedsAuth is the status of a server to which the user must log in. Such a server has no error text.
 const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
-func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
+func answerMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (control.ResponseWithEvents, error) {
 	servers := r.session.Servers().Servers()
 	if r.conn.IsConnectingServers() { // the host's own servers are not listed before they are connected
 		servers = slices.DeleteFunc(servers, func(st mcp.ServerStatus) bool { return st.Config.Type == "sdk" && st.Status == "pending" })
 	}
-	return control.Answer{Payload: answerWithKey{"mcpServers", serverStatusesForHost(servers, r.session.Plan().Profile)}}, nil
+	return control.ResponseWithEvents{Payload: answerWithKey{"mcpServers", serverStatusesForHost(servers, r.session.Plan().Profile)}}, nil
 }
 
 func serverStatusesForHost(servers []mcp.ServerStatus, profile claudecode.Profile) []serverStatus {
@@ -146,18 +146,18 @@ func (r *requestServer) isConnected(name string) bool {
 	return err == nil && st.Status == "connected"
 }
 
-func handleMCPReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func reconnectMCPServer(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name := stringOrEmpty(in.keys["serverName"])
 	st, err := r.findServer(name)
 	switch {
 	case err != nil:
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	case st.Status == "disabled":
-		return control.Answer{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
 	case st.Config.Type == "sdk":
-		return control.Answer{}, &control.ResponseError{Text: "SDK servers should be handled in print.ts"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "SDK servers should be handled in print.ts"}
 	}
-	return control.Answer{}, r.reconnect(ctx, name)
+	return control.ResponseWithEvents{}, r.reconnect(ctx, name)
 }
 
 // reconnect connects a server again. It tries twice if the server requires a login (observed with 2.1.330).
@@ -175,36 +175,36 @@ func (r *requestServer) reconnect(ctx context.Context, name string) error {
 	return &control.ResponseError{Text: "Server status: " + statusNeedsAuth}
 }
 
-func handleMCPToggle(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func connectOrDisableMCPServer(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name := stringOrEmpty(in.keys["serverName"])
 	enabled, err := in.requiredBoolKey("enabled")
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	st, err := r.findServer(name)
 	switch {
 	case err != nil:
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	case !enabled:
-		return control.Answer{}, r.session.Servers().Disable(ctx, name)
+		return control.ResponseWithEvents{}, r.session.Servers().Disable(ctx, name)
 	}
 	if err = r.session.Servers().Connect(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
 		err = &control.ResponseError{Text: "Connection failed"}
 	}
-	return control.Answer{}, err
+	return control.ResponseWithEvents{}, err
 }
 
-// handleMCPSetServers replaces the servers the host may change. Servers inside the host get messages only after the answer.
-func handleMCPSetServers(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// replaceMCPServersOfHost replaces the servers the host may change. Servers inside the host get messages only after the answer.
+func replaceMCPServersOfHost(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	servers := in.keys["servers"]
 	if !plainjson.IsObjectOfObjects(servers) {
-		return control.Answer{}, in.typeError("servers", "an object of config objects")
+		return control.ResponseWithEvents{}, in.typeError("servers", "an object of config objects")
 	}
 	release := r.conn.HoldMessagesToUnconnectedServers(r.isConnected)
 	context.AfterFunc(ctx, release) // if the request gets no response, the servers must not stay blocked
-	change, err := r.session.SetServers(ctx, servers)
+	change, err := r.session.ReplaceHostServers(ctx, servers)
 	if err != nil {
-		return control.Answer{AfterWrite: release}, err
+		return control.ResponseWithEvents{AfterWrite: release}, err
 	}
 	out := struct {
 		Added   []string          `json:"added"`
@@ -214,66 +214,66 @@ func handleMCPSetServers(ctx context.Context, r *requestServer, in controlReques
 	if out.Errors == nil {
 		out.Errors = map[string]string{}
 	}
-	return control.Answer{Payload: out, AfterWrite: release}, nil
+	return control.ResponseWithEvents{Payload: out, AfterWrite: release}, nil
 }
 
-// handleMCPMessageFromHostServer delivers an unsolicited message of a server inside the host. The answer is always success.
-func handleMCPMessageFromHostServer(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// deliverHostServerMessage delivers an unsolicited message of a server inside the host. The answer is always success.
+func deliverHostServerMessage(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
-	var a control.Answer
+	var a control.ResponseWithEvents
 	if _, err := r.findServer(server); err == nil {
 		a.AfterWrite = func() { // the effects of the message follow the answer
 			r.conn.Go(func() { // returns when the message was answered or the session is closed
-				_ = r.session.Servers().Deliver(ctx, server, message) // the answer has already been sent
+				_ = r.session.Servers().DeliverSDKServerMessage(ctx, server, message) // the answer has already been sent
 			})
 		}
 	}
 	return a, nil
 }
 
-func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func callMCPTool(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	tool := stringOrEmpty(in.keys["tool"])
 	server, _, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(tool, "mcp__") {
-		return control.Answer{}, &control.ResponseError{Text: "Not a fully-qualified MCP tool name: " + tool}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "Not a fully-qualified MCP tool name: " + tool}
 	}
 	st, found := r.findServerByCanonicalName(server)
 	switch {
 	case found && st.Config.Type == "sdk":
-		return control.Answer{}, &control.ResponseError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
 	case !found || st.Status != "connected":
-		return control.Answer{}, &control.ResponseError{Text: "MCP server not connected: " + server}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "MCP server not connected: " + server}
 	}
 	result, err := r.session.Servers().CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
-	return control.Answer{Payload: result}, err
+	return control.ResponseWithEvents{Payload: result}, err
 }
 
 func (r *requestServer) findServerByCanonicalName(name string) (mcp.ServerStatus, bool) {
 	for _, st := range r.session.Servers().Servers() {
-		if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
+		if mcp.CanonicalToolName(st.Name, "") == mcp.CanonicalToolName(name, "") {
 			return st, true
 		}
 	}
 	return mcp.ServerStatus{}, false
 }
 
-func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func readMCPUIResource(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name, uri := stringOrEmpty(in.keys["serverName"]), stringOrEmpty(in.keys["uri"])
 	if !strings.HasPrefix(uri, "ui://") {
-		return control.Answer{}, errors.New("mcp_read_resource: uri must use the ui:// scheme")
+		return control.ResponseWithEvents{}, errors.New("mcp_read_resource: uri must use the ui:// scheme")
 	}
 	st, err := r.findServer(name)
 	switch {
 	case err != nil:
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	case st.Config.Type == "sdk":
-		return control.Answer{}, errors.New("mcp_read_resource does not support SDK MCP servers: the caller hosts them and can read them directly")
+		return control.ResponseWithEvents{}, errors.New("mcp_read_resource does not support SDK MCP servers: the caller hosts them and can read them directly")
 	case st.Status == "disabled":
-		return control.Answer{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
 	}
 	result, err := r.session.Servers().ReadResource(ctx, name, uri)
-	return control.Answer{Payload: result}, err
+	return control.ResponseWithEvents{Payload: result}, err
 }
 
 // hasServerRefusedClientRegistration reports whether a login failed because the server does not register clients.
@@ -299,16 +299,16 @@ type mcpAuthenticateAnswer struct {
 }
 
 // handleMCPAuthenticate begins a server login. If the authorization server refuses the redirect URI, a local port is used.
-func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	st, err := r.findRemoteMCPServer(in, "Server type %q does not support OAuth authentication", "stdio")
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	if st.Status == "disabled" {
-		return control.Answer{}, &control.ResponseError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
 	}
 	if u, err := url.Parse(st.Config.URL); err != nil || u.Scheme == "" || u.Host == "" {
-		return control.Answer{}, &control.ResponseError{Text: "This server's URL is missing or not a valid URL, so sign-in can't start. " +
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "This server's URL is missing or not a valid URL, so sign-in can't start. " +
 			"Fix the URL in its MCP config (or set the environment variable it uses) and try again."}
 	}
 	redirect, _ := plainjson.StringValue(in.keys["redirectUri"])
@@ -316,7 +316,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 	if string(in.keys["redirectUriOnly"]) == "true" {
 		refusal.Code = "mcp_redirect_uri_unusable"
 		if refusal.Text = "redirectUriOnly is set and the request names no redirectUri."; redirect == "" {
-			return control.Answer{}, refusal
+			return control.ResponseWithEvents{}, refusal
 		}
 	}
 	l, err := r.session.Servers().BeginLogin(ctx, st.Name, redirect)
@@ -328,7 +328,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 		if refusal.Text = oneLineUpTo200Characters("SDK auth failed: " + err.Error()); refusal.Code == "" && hasServerRefusedClientRegistration(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes) {
 			refusal.Code = "mcp_client_registration_unavailable"
 		}
-		return control.Answer{}, refusal
+		return control.ResponseWithEvents{}, refusal
 	}
 	out := mcpAuthenticateAnswer{URL: l.URL, NeedsUser: true, CallbackExpected: true, Scheme: "custom", State: l.State}
 	u, err := url.Parse(l.RedirectURI)
@@ -336,14 +336,14 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 		out.Scheme = u.Hostname()
 		out.Port, err = strconv.Atoi(u.Port())
 	}
-	return control.Answer{Payload: out}, err
+	return control.ResponseWithEvents{Payload: out}, err
 }
 
 // handleMCPCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects the server.
-func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
-		return control.Answer{}, &control.ResponseError{Text: "No active OAuth flow for server: " + name}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "No active OAuth flow for server: " + name}
 	}
 	l := r.session.Servers().PendingLogin(name)
 	var query url.Values
@@ -353,35 +353,35 @@ func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlReque
 	}
 	switch {
 	case !query.Has("code") && !query.Has("error"):
-		return control.Answer{}, &control.ResponseError{Text: "Invalid callback URL: missing authorization code. Please paste the full redirect URL including the code parameter."}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "Invalid callback URL: missing authorization code. Please paste the full redirect URL including the code parameter."}
 	case !l.IsAnswer(query):
-		return control.Answer{}, &control.ResponseError{Text: "Callback URL not accepted: it belongs to a different sign-in attempt (OAuth state mismatch) or carries no authorization code. " +
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "Callback URL not accepted: it belongs to a different sign-in attempt (OAuth state mismatch) or carries no authorization code. " +
 			"The sign-in in progress is still waiting; submit the redirect URL from its own browser page."}
 	}
-	if err := l.Finish(ctx, query); err != nil {
+	if err := l.ExchangeCodeAndStoreTokens(ctx, query); err != nil {
 		l.End(err)
-		return control.Answer{}, &control.ResponseError{Text: oneLineUpTo200Characters(err.Error())}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: oneLineUpTo200Characters(err.Error())}
 	}
 	l.End(errLoginAnswerSubmittedByHost)
-	return control.Answer{}, nil
+	return control.ResponseWithEvents{}, nil
 }
 
 // errLoginAnswerSubmittedByHost ends the wait for a login, because the host has submitted its answer.
 var errLoginAnswerSubmittedByHost = errors.New("the host has submitted the answer")
 
 // handleMCPClearAuthAndReconnect forgets the login to a server and connects to the server without it.
-func handleMCPClearAuthAndReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func handleMCPClearAuthAndReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	st, err := r.findRemoteMCPServer(in, "Cannot clear auth for server type %q", "undefined")
 	if err == nil {
 		err = r.session.Servers().RemoveCredentials(st.Name)
 	}
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	if st.Status != "disabled" {
 		_ = r.reconnect(ctx, st.Name) // the status contains the error
 	}
-	return control.Answer{Payload: struct{}{}}, nil
+	return control.ResponseWithEvents{Payload: struct{}{}}, nil
 }
 
 // findRemoteMCPServer returns the server that a request names. If the server has no URL, it also returns an error. The text of

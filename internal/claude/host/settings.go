@@ -53,7 +53,7 @@ func (h *hostedSession) reloadSettingsWithoutApplying() error {
 
 // ApplySettings implements settingsUpdater. If keys have invalid values, it returns these keys and applies nothing.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKeys []string) {
-	if invalidKeys = settings.KeysWithInvalidValue(in); len(invalidKeys) > 0 {
+	if invalidKeys = settings.KeysWithInvalidNonNullValue(in); len(invalidKeys) > 0 {
 		return invalidKeys
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringOrEmpty(raw)) {
@@ -82,7 +82,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (invalidKey
 		h.session.Policy().ReplaceDirectories(launch.SourceReportedForDirectoriesFromSettings, h.session.Plan().AbsolutePathsOfExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.session.Hooks().ReplaceSource(hook.Source{Name: string(settings.SourceFlag), Raw: hooksSettingOfSource(now, settings.SourceFlag)})
+		h.session.Hooks().ReplaceSettingsHooks(hook.SettingsHooks{Name: string(settings.SourceFlag), Raw: hooksSettingOfSource(now, settings.SourceFlag)})
 	}
 	return nil
 }
@@ -182,24 +182,24 @@ func (h *hostedSession) SetThinkingBudget(tokens *int) {
 }
 
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
-func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
+func (h *hostedSession) RecordModelChange(arguments string, output protocol.UserEvent) {
 	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalCommandTags("model")}
 	session.RecordAtNextTurnBoundary(h.session, &protocol.HostCommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
-// handleApplySettings applies settings that override --settings for the rest of the session: all of them or none.
-func handleApplySettings(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// overrideFlagSettings applies settings that override --settings for the rest of the session: all of them or none.
+func overrideFlagSettings(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	settings, err := in.settingsObject()
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	before := r.identity.Model()
 	if wrong := r.settings.ApplySettings(settings); len(wrong) > 0 {
-		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
+		return control.ResponseWithEvents{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
 	}
 	r.reportAndRecordModelChange(before, "", stringOrEmpty(settings["model"]))
-	return control.Answer{}, nil
+	return control.ResponseWithEvents{}, nil
 }
 
 func (r controlRequest) settingsObject() (valuesByName map[string]json.RawMessage, _ error) {
@@ -217,42 +217,42 @@ func (r controlRequest) settingsObject() (valuesByName map[string]json.RawMessag
 
 // writeOutputStyleOrEffortSetting writes a setting to a file: the output style to the project's local settings, and the default
 // effort of the current model to the user's settings.
-func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	settings, err := in.settingsObject()
 	if err != nil {
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
 	source := plainjson.JSString(in.keys["source"])
 	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
 	switch {
 	case !ok:
-		return control.Answer{}, fmt.Errorf("%s: unsupported source %s", in.Subtype, source)
+		return control.ResponseWithEvents{}, fmt.Errorf("%s: unsupported source %s", in.Subtype, source)
 	case len(settings) == 0:
-		return control.Answer{}, fmt.Errorf("%s requires at least one key", in.Subtype)
+		return control.ResponseWithEvents{}, fmt.Errorf("%s requires at least one key", in.Subtype)
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if name != key {
-			return control.Answer{}, fmt.Errorf("%s keys not allowed: %s", in.Subtype, name)
+			return control.ResponseWithEvents{}, fmt.Errorf("%s keys not allowed: %s", in.Subtype, name)
 		}
 	}
 	value, ok := plainjson.StringValue(settings[key])
 	switch {
 	case !ok:
-		return control.Answer{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.Subtype, key)
+		return control.ResponseWithEvents{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.Subtype, key)
 	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
-		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
+		return control.ResponseWithEvents{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
 	}
-	return control.Answer{Payload: struct{}{}}, r.settings.WriteOutputStyleAndEffort(source, map[string]string{key: value})
+	return control.ResponseWithEvents{Payload: struct{}{}}, r.settings.WriteOutputStyleAndEffort(source, map[string]string{key: value})
 }
 
-// handleAddWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
-func handleAddWorkingDirectory(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// addWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
+func addWorkingDirectory(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {
-		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
+		return control.ResponseWithEvents{}, errors.New(in.Subtype + ": target path could not be resolved")
 	}
 	dir, err := r.settings.AddWorkingDirectory(given)
-	return control.Answer{Payload: map[string]string{"directory": dir}}, err
+	return control.ResponseWithEvents{Payload: map[string]string{"directory": dir}}, err
 }
 
 type settingsAnswer struct {
@@ -309,14 +309,14 @@ func (h *hostedSession) listConfiguredHooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.currentSettings()
-	var sources []hook.Source
+	var sources []hook.SettingsHooks
 	for _, s := range now.Hooks {
-		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})
+		sources = append(sources, hook.SettingsHooks{Name: string(s.Source), Raw: s.Raw})
 	}
 	return hook.List(sources, hook.Policy{AllDisabled: now.DisableAllHooks})
 }
 
-func handleSetPermissionMode(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func setPermissionMode(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name, _ := plainjson.StringValue(in.keys["mode"])
 	mode := protocol.PermissionMode(name)
 	if mode == "manual" {
@@ -327,32 +327,32 @@ func handleSetPermissionMode(_ context.Context, r *requestServer, in controlRequ
 		if refused, ok := errors.AsType[*permission.ModeError](err); ok {
 			err = &control.CodedResponseError{Code: refused.Code, Text: err.Error()}
 		}
-		return control.Answer{}, err
+		return control.ResponseWithEvents{}, err
 	}
-	a := control.Answer{Payload: map[string]protocol.PermissionMode{"mode": mode}}
+	a := control.ResponseWithEvents{Payload: map[string]protocol.PermissionMode{"mode": mode}}
 	if mode != before {
-		a.EventsAfter = []protocol.Event{protocol.ModeChanged(mode)}
+		a.EventsAfter = []protocol.Event{protocol.ModeChangedEvent(mode)}
 	}
 	return a, nil
 }
 
-// handleSetModel switches the model. A missing key, null and "default" select the default. If the model is refused, the error
+// setModelAndRecordChange switches the model. A missing key, null and "default" select the default. If the model is refused, the error
 // names the model that stays in use.
-func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func setModelAndRecordChange(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name := ""
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
 		var ok bool
 		if name, ok = plainjson.StringValue(raw); !ok {
-			return control.Answer{}, &control.CodedResponseError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), ModelInUse: r.identity.Model()}
+			return control.ResponseWithEvents{}, &control.CodedResponseError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), ModelInUse: r.identity.Model()}
 		}
 		if code, text := modelNameError(name); code != "" {
-			return control.Answer{}, &control.CodedResponseError{Code: code, Text: text, ModelInUse: r.identity.Model()}
+			return control.ResponseWithEvents{}, &control.CodedResponseError{Code: code, Text: text, ModelInUse: r.identity.Model()}
 		}
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
 	r.reportAndRecordModelChange(before, claudecode.RequestedNameUnlessDefault(name), cmp.Or(name, "default"))
-	answer := control.Answer{Payload: map[string]string{"model": r.identity.Model()}}
+	answer := control.ResponseWithEvents{Payload: map[string]string{"model": r.identity.Model()}}
 	if in.IsBehindPrompt {
 		r.session.State().SetTurnModel(before)
 	}
@@ -376,7 +376,7 @@ func modelNameError(name string) (code, text string) {
 // before the name of the model. The transcript shows the change as a command with commandArguments.
 func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel, commandArguments string) {
 	now := r.identity.Model()
-	if !r.conn.HasTurnStarted() || now == previousModel {
+	if !r.conn.HasAnyTurnStarted() || now == previousModel {
 		return
 	}
 	shown := now
@@ -384,14 +384,14 @@ func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel
 		shown = requestedModel + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
-	output := protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID()}
+	output := protocol.UserEvent{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID()}
 	r.settings.RecordModelChange(commandArguments, output)
 	output.IsReplay = &yes
-	r.conn.WriteEvent(&output)
+	r.conn.WriteEventOutsideTurn(&output)
 }
 
-// handleSetThinking sets the thinking budget; null means the largest one. The display mode is validated, but has no effect.
-func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+// setThinkingBudget sets the thinking budget; null means the largest one. The display mode is validated, but has no effect.
+func setThinkingBudget(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	whole := true
 	var budget *int
 	if tokens := in.keys["max_thinking_tokens"]; plainjson.IsSet(tokens) {
@@ -402,30 +402,30 @@ func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (
 	case "", "null", `"summarized"`, `"omitted"`, `"highlights"`:
 		if whole {
 			r.settings.SetThinkingBudget(budget)
-			return control.Answer{}, nil
+			return control.ResponseWithEvents{}, nil
 		}
 	}
-	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
+	return control.ResponseWithEvents{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
 // validateMCPPermissionModeOverride validates a permission mode for one server. The mode is not stored and has no effect.
-func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
+func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in controlRequest) (control.ResponseWithEvents, error) {
 	name, raw := stringOrEmpty(in.keys["serverName"]), in.keys["mode"]
 	mode, _ := plainjson.StringValue(raw)
 	switch string(raw) {
 	case "null", `"default"`, `"auto"`:
 	default:
 		if _, err := permission.ParseMode(mode); err != nil || mode == "" {
-			return control.Answer{}, &control.ResponseError{Text: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
+			return control.ResponseWithEvents{}, &control.ResponseError{Text: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 		}
-		return control.Answer{}, &control.ResponseError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
+		return control.ResponseWithEvents{}, &control.ResponseError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
 	}
 	if _, err := r.findServer(name); err == nil {
-		return control.Answer{}, nil
+		return control.ResponseWithEvents{}, nil
 	}
 	warning := "MCP server '" + name + "' is not yet known; override stored but will not apply until a server with that exact name connects."
 	if mode == "" {
 		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
 	}
-	return control.Answer{Payload: map[string]string{"warning": warning}}, nil
+	return control.ResponseWithEvents{Payload: map[string]string{"warning": warning}}, nil
 }

@@ -60,7 +60,7 @@ type usageSquare struct {
 
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
-	Agents           []contextPart           `json:"agents"`
+	Agents           []contextUsageItem      `json:"agents"`
 	APIUsage         *slash.ReplyUsage       `json:"apiUsage"`                       // nil means that no request got a reply
 	CompactThreshold int                     `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
 	CompactSource    string                  `json:"autocompactSource"`
@@ -68,20 +68,20 @@ type contextUsage struct {
 	Grid             [][]usageSquare         `json:"gridRows"`
 	CompactEnabled   bool                    `json:"isAutoCompactEnabled"`
 	MaxTokens        int                     `json:"maxTokens"`
-	MCPInstructions  []contextPart           `json:"mcpInstructions"`
-	MCPTools         []contextPart           `json:"mcpTools"`
+	MCPInstructions  []contextUsageItem      `json:"mcpInstructions"`
+	MCPTools         []contextUsageItem      `json:"mcpTools"`
 	MemoryFiles      []slash.MemoryFile      `json:"memoryFiles"`
 	Breakdown        json.RawMessage         `json:"messageBreakdown"`
 	Model            string                  `json:"model"`
 	Percentage       int                     `json:"percentage"`
 	RawMaxTokens     int                     `json:"rawMaxTokens"`
-	Skills           *skillUsage             `json:"skills,omitempty"` // nil means that the model has no tools
+	Skills           *contextUsageOfSkills   `json:"skills,omitempty"` // nil means that the model has no tools
 	Commands         *contextUsageOfCommands `json:"slashCommands,omitempty"`
 	TotalTokens      int                     `json:"totalTokens"`
 }
 
-// contextPart is a server, a tool, an agent or a skill in get_context_usage. Each kind has its own set of keys.
-type contextPart struct {
+// contextUsageItem is a server, a tool, an agent or a skill in get_context_usage. Each kind has its own set of keys.
+type contextUsageItem struct {
 	AgentType string `json:"agentType,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Path      string `json:"path,omitempty"`
@@ -91,11 +91,11 @@ type contextPart struct {
 	Loaded    *bool  `json:"isLoaded,omitempty"`
 }
 
-type skillUsage struct {
-	Included int           `json:"includedSkills"`
-	Skills   []contextPart `json:"skillFrontmatter"`
-	Tokens   int           `json:"tokens"`
-	Total    int           `json:"totalSkills"`
+type contextUsageOfSkills struct {
+	Included int                `json:"includedSkills"`
+	Skills   []contextUsageItem `json:"skillFrontmatter"`
+	Tokens   int                `json:"tokens"`
+	Total    int                `json:"totalSkills"`
 }
 
 type contextUsageOfCommands struct {
@@ -110,8 +110,8 @@ const emptyMessageBreakdown = `{"assistantMessageTokens":0,"attachmentTokens":0,
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.ContextUsage()
 	out := contextUsage{
-		Agents: []contextPart{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens + max(0, 20_000-claudecode.FactsOfModel(c.Model).MaxOutput), CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
-		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []contextPart{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Agents: []contextUsageItem{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens + max(0, 20_000-claudecode.FactsOfModel(c.Model).MaxOutput), CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []contextUsageItem{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: json.RawMessage(emptyMessageBreakdown), Model: c.Model, Percentage: c.Percentage, Grid: contextUsageGrid(c),
 		RawMaxTokens: c.MaxTokens, TotalTokens: c.TotalTokens, APIUsage: c.LastReply,
 	}
@@ -128,31 +128,31 @@ func contextUsageFor(s *session.Session) contextUsage {
 		out.Categories = append(out.Categories, usageCategory{ID: k.ID(), Name: k.Name, Tokens: k.Tokens, Color: color, Kind: k.Kind, IsDeferred: k.Kind == "deferred"})
 	}
 	for _, a := range c.Agents {
-		out.Agents = append(out.Agents, contextPart{AgentType: a.Type, Path: a.Path, Source: a.Source, Tokens: a.Tokens})
+		out.Agents = append(out.Agents, contextUsageItem{AgentType: a.Type, Path: a.Path, Source: a.Source, Tokens: a.Tokens})
 	}
 	for _, i := range c.MCPInstructions {
-		out.MCPInstructions = append(out.MCPInstructions, contextPart{Server: i.Name, Tokens: i.Tokens})
+		out.MCPInstructions = append(out.MCPInstructions, contextUsageItem{Server: i.Name, Tokens: i.Tokens})
 	}
 	if n := len(c.Skills); n > 0 {
-		out.Skills, out.Commands = &skillUsage{Included: n, Total: n}, &contextUsageOfCommands{n, claudecode.CommandListTokens, n}
+		out.Skills, out.Commands = &contextUsageOfSkills{Included: n, Total: n}, &contextUsageOfCommands{n, claudecode.CommandListTokens, n}
 		for _, k := range c.Skills {
 			out.Skills.Tokens += k.Tokens
-			out.Skills.Skills = append(out.Skills.Skills, contextPart{Name: k.Name, Path: k.Path, Source: k.Source, Tokens: k.Tokens})
+			out.Skills.Skills = append(out.Skills.Skills, contextUsageItem{Name: k.Name, Path: k.Path, Source: k.Source, Tokens: k.Tokens})
 		}
 	}
 	return out
 }
 
-func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []contextPart {
-	list := []contextPart{}
+func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []contextUsageItem {
+	list := []contextUsageItem{}
 	for _, i := range toolItems {
-		list = append(list, contextPart{Name: i.Name, Server: i.Server, Tokens: i.Tokens, Loaded: new(slices.ContainsFunc(s.ServerStatuses(), func(st mcp.ServerStatus) bool { return st.Name == i.Server && st.Config.AlwaysLoad }))})
+		list = append(list, contextUsageItem{Name: i.Name, Server: i.Server, Tokens: i.Tokens, Loaded: new(slices.ContainsFunc(s.ServerStatuses(), func(st mcp.ServerStatus) bool { return st.Name == i.Server && st.Config.AlwaysLoad }))})
 	}
 	return list
 }
 
 // contextUsageGrid returns the squares of the chart, as on a wide terminal.
-func contextUsageGrid(c slash.Context) (rows [][]usageSquare) {
+func contextUsageGrid(c slash.ContextUsage) (rows [][]usageSquare) {
 	const terminalCols = 80
 	for _, squares := range c.Squares(terminalCols) {
 		var row []usageSquare

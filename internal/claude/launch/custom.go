@@ -48,7 +48,7 @@ func (r *planResolver) loadCustomizationsAndAgent() error {
 		o.Plugins = append(o.Plugins, r.plan.AbsFromStartDir(dir))
 	}
 	if o.Marketplaces = filepath.Join(r.plan.State, "plugins"); !f.Bare {
-		o.Enabled, _ = r.plan.Settings.EnabledPlugins()
+		o.Enabled, _ = r.plan.Settings.EnabledAndDisabledPlugins()
 	}
 	var warnings []string
 	r.plan.Catalog, warnings = catalog.New(o)
@@ -56,10 +56,10 @@ func (r *planResolver) loadCustomizationsAndAgent() error {
 		r.plan.warn(w)
 	}
 	if !f.Bare && !f.SafeMode && r.plan.State != "" {
-		declared := r.plan.Settings.DeclaredMarketplaces(settings.Options{GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, ReadFile: os.ReadFile})
+		declared := r.plan.Settings.DeclaredMarketplaceDirs(settings.Options{GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, ReadFile: os.ReadFile})
 		catalog.SaveNewMarketplaces(o.Marketplaces, declared, r.plan.Clock.Now())
 	}
-	return r.applyPromptFlagsAndAgent()
+	return r.setPromptModelAndTools()
 }
 
 // dotClaudeDirsUpToRepositoryOrHome returns the .claude directories of dir and its parents, the nearest one first (observed with 2.1.330).
@@ -81,8 +81,8 @@ func dotClaudeDirsUpToRepositoryOrHome(dir, home string) (dirs []string, main st
 // FileTreeBelowDir returns the files below dir. Agents, commands and plugins are read through it.
 func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// applyPromptFlagsAndAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
-func (r *planResolver) applyPromptFlagsAndAgent() error {
+// setPromptModelAndTools gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
+func (r *planResolver) setPromptModelAndTools() error {
 	r.plan.Prompt = SystemPromptAndSchema{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted, r.plan.Tools.OfAgent, r.plan.Tools.AgentDisallowed = r.flags.Tools, r.flags.WasGiven("tools"), false, nil
@@ -118,15 +118,15 @@ func (r *planResolver) applyPromptFlagsAndAgent() error {
 	return nil
 }
 
-// AddHostAgents adds the agents of a host to the catalog and returns the plan for the session's agent, which may be one of them. If one
+// AddHostAgentsAndReplan adds the agents of a host to the catalog and returns the plan for the session's agent, which may be one of them. If one
 // is invalid, it adds none.
-func (p *Plan) AddHostAgents(raw json.RawMessage) (Plan, error) {
+func (p *Plan) AddHostAgentsAndReplan(raw json.RawMessage) (Plan, error) {
 	if problems := flags.AgentsProblems(raw); len(problems) > 0 {
 		return *p, errors.New("agents: " + problems[0])
 	}
 	plan := *p
 	r := planResolver{sys: p.resolver.sys, flags: p.resolver.flags, plan: &plan}
-	err := errors.Join(p.Catalog.DefineAgents(raw, "flagSettings"), r.applyPromptFlagsAndAgent())
+	err := errors.Join(p.Catalog.DefineAgents(raw, "flagSettings"), r.setPromptModelAndTools())
 	plan.Model = initialModel(r.sys, r.flags, &plan)
 	return plan, err
 }
@@ -134,7 +134,7 @@ func (p *Plan) AddHostAgents(raw json.RawMessage) (Plan, error) {
 func toolNamesOfRules(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
-		names[i] = claudecode.ParseRuleText(rule).Tool
+		names[i] = claudecode.ParsePermissionRule(rule).Tool
 	}
 	return names
 }
@@ -148,7 +148,7 @@ func (r *planResolver) instructionFileOptions() *catalog.InstructionFileOptions 
 	if r.plan.Settings.IsSourceEnabled("user") {
 		o.UserDir = r.plan.State
 	}
-	_, disabled := r.plan.Settings.EnabledPlugins()
+	_, disabled := r.plan.Settings.EnabledAndDisabledPlugins()
 	o.AgentsMD = !slices.Contains(disabled, "cc-plugin-agents-md@builtin")
 	o.Excludes, _ = r.plan.Settings.Merged()["claudeMdExcludes"].([]any)
 	if isEnvEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {

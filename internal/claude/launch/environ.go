@@ -195,7 +195,7 @@ func (a ModelAliases) noticeAboutModel(name string, now time.Time) string {
 }
 
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
-func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
+func initialModel(sys *process.System, f *flags.Flags, p *Plan) ModelChoice {
 	m := p.Model
 	m.Aliases = ModelAliases{
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
@@ -207,7 +207,7 @@ func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().SubscriptionDefaultModel()
 	}
-	if instead, isReplaced := claudecode.AvailableModels(p.Settings.AvailableModels).Instead(m.Name); isReplaced {
+	if instead, isReplaced := claudecode.AvailableModels(p.Settings.AvailableModels).ReplacementIfUnavailable(m.Name); isReplaced {
 		m.Notice = fmt.Sprintf("Model %q is restricted by your organization's settings. Using %s instead.\n", m.Name, instead)
 		m.Name = instead
 	} else if !f.Interactive && !f.InitOnly {

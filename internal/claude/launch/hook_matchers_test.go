@@ -21,7 +21,7 @@ func TestUnmatchedHooks(t *testing.T) {
 		`{"SessionStart":[{"matcher":"startup"}],"Stop":[{"matcher":"x"}]}`:                                                        nil,
 		`[]`: nil,
 	} {
-		if diff := cmp.Diff(want, unknownMatcherTools([]settings.Hooks{{Source: settings.SourceUser, Raw: json.RawMessage(raw)}})); diff != "" {
+		if diff := cmp.Diff(want, unknownMatcherToolMessages([]settings.Hooks{{Source: settings.SourceUser, Raw: json.RawMessage(raw)}})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
 	}

@@ -52,7 +52,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 // resolveOutput resolves the part of the plan that is needed even if the run cannot start.
 func (r *planResolver) resolveOutput() error {
 	f := r.flags
-	r.plan.Output = Output{
+	r.plan.Output = OutputOptions{
 		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
 		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.DeferVerdict, MirrorTranscript: f.SessionMirror,
 	}
@@ -63,7 +63,7 @@ func (r *planResolver) resolveOutput() error {
 }
 
 func (r *planResolver) loadScenario() (err error) {
-	r.plan.Scenario, err = loadScenario(r.flags.Scenario, r.plan.Directories)
+	r.plan.Scenario, err = loadScenario(r.flags.Scenario, r.plan.DirectoriesAndProcess)
 	return err
 }
 
@@ -122,14 +122,14 @@ func (r *planResolver) setHostToolsLimitsAndRecords() error {
 	}
 	r.plan.Tools = r.plan.Tools.withFlagsAndEnvironment(r.sys, r.flags)
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
-	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
+	r.plan.Records = recordOptionsAndWarn(r.sys, r.flags, r.plan)
 	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
 		r.plan.Scenario.Engine.Counter = gate.ExclusiveNameClaimsOfProcesses{Dir: r.plan.Records.Gates}
 	}
 	return nil
 }
 
-func loadScenario(name string, dirs Directories) (Scenario, error) {
+func loadScenario(name string, dirs DirectoriesAndProcess) (Scenario, error) {
 	path, library := findNamedOrDefaultScenario(name, dirs)
 	var size int64
 	if info, err := os.Stat(path); err == nil {
@@ -140,7 +140,7 @@ func loadScenario(name string, dirs Directories) (Scenario, error) {
 	var err error
 	switch {
 	case library:
-		s.Scenario, err = scenarios.LoadLibrary(path)
+		s.Scenario, err = scenarios.LoadLibraryScenario(path)
 	case path == "":
 		s.Scenario = scenarios.Greeting()
 	default:
@@ -152,7 +152,7 @@ func loadScenario(name string, dirs Directories) (Scenario, error) {
 
 // findNamedOrDefaultScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
 // scenario of the library. Without a name, it looks for claudeless.toml in the working and the state directory.
-func findNamedOrDefaultScenario(name string, dirs Directories) (path string, isFromLibrary bool) {
+func findNamedOrDefaultScenario(name string, dirs DirectoriesAndProcess) (path string, isFromLibrary bool) {
 	if name != "" {
 		path = dirs.AbsFromStartDir(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {

@@ -25,24 +25,24 @@ import (
 
 // Plan contains all decisions made before the run starts. It does not change; the session holds the changing state.
 type Plan struct {
-	Directories
+	DirectoriesAndProcess
 	VersionAndEntrypoint
 	OutputWriters
 	Environ []string // environment of the programs that are started
-	Clock   *clock.Source
+	Clock   *clock.TimeAndIDSource
 
 	Scenario      Scenario
 	Settings      Settings
 	Catalog       *catalog.Catalog
 	Customization ResolvedCustomization
-	Servers       Servers
-	Model         Model
+	Servers       MCPServers
+	Model         ModelChoice
 	Prompt        SystemPromptAndSchema
 	Limits        Limits
-	Tools         Tools
-	Permission    Permission
+	Tools         ToolSelection
+	Permission    InitialPermissions
 	Transcript    transcript.Options // options of the transcript, without callbacks
-	Output        Output
+	Output        OutputOptions
 	Records       RecordOptions
 	Host          HostModeOptions
 	Worktree      *Worktree // worktree that the run has entered; nil means none
@@ -58,8 +58,8 @@ type Worktree struct {
 	OriginalBranch string
 }
 
-// Directories are the working directory of the run and the directories where it stores files.
-type Directories struct {
+// DirectoriesAndProcess are the working directory of the run and the directories where it stores files.
+type DirectoriesAndProcess struct {
 	CWD        string // absolute
 	Start      string // start directory of the program, to which paths in flags are relative; empty means CWD
 	State      string // state directory; empty means no state is kept
@@ -119,8 +119,8 @@ type ResolvedCustomization struct {
 	InstructionFileOptions     *catalog.InstructionFileOptions // specifies where to find further instruction files; nil means none
 }
 
-// Servers are the MCP servers of the run.
-type Servers struct {
+// MCPServers are the MCP servers of the run.
+type MCPServers struct {
 	Configs         []mcp.ServerConfig        // servers that are started
 	InHost          []mcp.ServerConfig        // servers inside the host; they can be reached only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
@@ -130,8 +130,8 @@ type Servers struct {
 	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added
 }
 
-// Model says which model the session uses at its start, and what replaces it.
-type Model struct {
+// ModelChoice says which model the session uses at its start, and what replaces it.
+type ModelChoice struct {
 	Requested string // name of the model in a flag or in the session's agent, perhaps an alias; empty means none
 	Name      string // name of the model at start
 	// IsExplicit is true if a flag, agent or the environment selected the model. Otherwise a resumed session keeps its model.
@@ -183,8 +183,8 @@ type Limits struct {
 	BackgroundLimit           time.Duration // how long background work may continue after the last prompt
 }
 
-// Tools specifies which built-in tools the session has.
-type Tools struct {
+// ToolSelection specifies which built-in tools the session has.
+type ToolSelection struct {
 	Requested       []string // --tools, or the tools of the session's agent
 	OfAgent         bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
 	Restricted      bool     // only the tools in Requested are available, or none if Requested is empty
@@ -197,18 +197,18 @@ type Tools struct {
 	NoBackground    bool     // true if commands and agents do not run in the background
 }
 
-// Permission has the rules and modes at the start, and the prompter.
-type Permission struct {
+// InitialPermissions has the rules and modes at the start, and the prompter.
+type InitialPermissions struct {
 	Mode          protocol.PermissionMode
 	Rules         []permission.Rule
-	Directories   []permission.Directory // working directories in addition to CWD
-	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // answers questions: "stdio" (the host) or a tool of an MCP server; empty means none
+	Directories   []permission.WorkingDirectory // working directories in addition to CWD
+	NoPrompts     bool                          // the run asks no permission questions
+	PromptTool    string                        // answers questions: "stdio" (the host) or a tool of an MCP server; empty means none
 	BypassAllowed bool
 }
 
-// Output selects the format of the output and the events that it contains.
-type Output struct {
+// OutputOptions selects the format of the output and the events that it contains.
+type OutputOptions struct {
 	Format                   string // text, json or stream-json
 	Verbose                  bool   // write every event, not only the end of a turn
 	PartialMessages          bool   // write the parts of messages as they arrive
@@ -260,7 +260,7 @@ func (p *Plan) PlanModeFile(name string) string {
 }
 
 // DirectoryPaths returns the paths of Directories, never nil.
-func (p Permission) DirectoryPaths() []string {
+func (p InitialPermissions) DirectoryPaths() []string {
 	list := []string{}
 	for _, d := range p.Directories {
 		list = append(list, d.Path)

@@ -179,7 +179,7 @@ func resolveLine(cwd, dir string, words []string) (fields map[string]string, std
 // flatten collects the fields of a value that are not zero, without functions and interfaces.
 func flatten(v reflect.Value, path string, out map[string]string) {
 	switch v.Interface().(type) {
-	case *catalog.Catalog, *clock.Source, *scenarios.Scenario, claudecode.Profile, time.Time:
+	case *catalog.Catalog, *clock.TimeAndIDSource, *scenarios.Scenario, claudecode.Profile, time.Time:
 		return
 	}
 	switch v.Kind() {

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-func recordOptions(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
+func recordOptionsAndWarn(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
 	o := RecordOptions{
 		Run: journalRunLine(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
@@ -49,8 +49,8 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	for _, fault := range p.Settings.Faults {
 		line.IgnoredSettings = append(line.IgnoredSettings, fault.String())
 	}
-	line.IgnoredSettings = append(line.IgnoredSettings, unknownMatcherTools(p.Settings.Hooks)...)
-	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
+	line.IgnoredSettings = append(line.IgnoredSettings, unknownMatcherToolMessages(p.Settings.Hooks)...)
+	line.IgnoredSettings = append(line.IgnoredSettings, settings.MisspellingMessages(p.Settings.Settings)...)
 	for name := range strings.FieldsSeq("ANTHROPIC_BASE_URL ANTHROPIC_MODEL CLAUDE_CODE_ENTRYPOINT CLAUDE_AGENT_SDK_VERSION CLAUDE_CONFIG_DIR CLAUDE_CODE_MAX_RETRIES " +
 		"CLAUDELESS_SCENARIO CLAUDELESS_STRICT_MCP CLAUDELESS_COMPAT HOME PWD MCP_TIMEOUT MCP_TOOL_TIMEOUT MAX_THINKING_TOKENS") {
 		if value := sys.Getenv(name); value != "" {
@@ -91,9 +91,9 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 // SavedSessions returns the sessions of the project that can be continued, the most recently changed first.
 func SavedSessions(p *Plan) []transcript.SessionInfo { return transcript.Sessions(p.Transcript) }
 
-func platformShellAndGitFacts(sys *process.System, p *Plan) transcript.Machine {
+func platformShellAndGitFacts(sys *process.System, p *Plan) transcript.SessionEnvironment {
 	git := findCheckout(p.CWD)
-	m := transcript.Machine{Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree, GitBranch: cmp.Or(git.branch, "HEAD")}
+	m := transcript.SessionEnvironment{Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree, GitBranch: cmp.Or(git.branch, "HEAD")}
 	if shell := sys.Getenv("SHELL"); shell != "" {
 		if m.Shell = filepath.Base(shell); m.Shell != "bash" && m.Shell != "zsh" {
 			m.Shell = "bash (login shell: " + m.Shell + ")"

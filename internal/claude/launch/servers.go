@@ -49,7 +49,7 @@ func (r *planResolver) resolveServers() error {
 	}
 	s.Configs, s.Errors = config.Servers, config.Errors
 	s.InitErrors = slices.DeleteFunc(slices.Clone(s.Errors), func(e protocol.MCPServerError) bool { // init lists those of --mcp-config
-		return !slices.ContainsFunc(config.Problems, func(p mcp.Problem) bool { return p.Source == "dynamic" && p.Server == e.Name })
+		return !slices.ContainsFunc(config.Problems, func(p mcp.ConfigProblem) bool { return p.Source == "dynamic" && p.Server == e.Name })
 	})
 	if r.flags.SafeMode {
 		s.Configs, s.Errors = nil, nil
@@ -57,7 +57,7 @@ func (r *planResolver) resolveServers() error {
 	if !s.NoPluginServers && !r.flags.Bare {
 		r.addMCPServersOfPluginsToPlan()
 	}
-	r.dropForbiddenServers()
+	r.dropForbiddenServersAndWarn()
 	if r.flags.InputFormat == "stream-json" {
 		s.moveSDKServersFromConfigsToInHost()
 	}
@@ -76,7 +76,7 @@ func (r *planResolver) enabledStoredServerScopes() []mcp.ScopeServers {
 	return slices.DeleteFunc(all, func(s mcp.ScopeServers) bool { return !r.plan.Settings.IsSourceEnabled(s.Source) })
 }
 
-func (s *Servers) moveSDKServersFromConfigsToInHost() {
+func (s *MCPServers) moveSDKServersFromConfigsToInHost() {
 	all := s.Configs
 	s.Configs = nil
 	for _, server := range all {
@@ -130,12 +130,12 @@ func (p *Plan) absolutePathOfFileNamedInScenario(pathOrLibraryFixture string) st
 	return filepath.Join(p.AbsFromStartDir(filepath.Dir(p.Scenario.Path)), pathOrLibraryFixture)
 }
 
-// dropForbiddenServers removes the servers that the settings forbid. It warns about removed servers that came from the
+// dropForbiddenServersAndWarn removes the servers that the settings forbid. It warns about removed servers that came from the
 // command line (observed with 2.1.329).
-func (r *planResolver) dropForbiddenServers() {
+func (r *planResolver) dropForbiddenServersAndWarn() {
 	var blocked []string
 	r.plan.Servers.Configs = slices.DeleteFunc(r.plan.Servers.Configs, func(c mcp.ServerConfig) bool {
-		s := settings.Server{Name: c.Name, URL: c.URL}
+		s := settings.MCPServer{Name: c.Name, URL: c.URL}
 		if c.Command != "" {
 			s.Command = append([]string{c.Command}, c.Args...)
 		}

@@ -127,7 +127,7 @@ func (r *planResolver) rejectAndBackUpInvalidConfig() error {
 }
 
 // AbsFromStartDir returns the absolute form of a path from the command line, the environment or a file.
-func (p Directories) AbsFromStartDir(path string) string {
+func (p DirectoriesAndProcess) AbsFromStartDir(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
@@ -135,7 +135,7 @@ func (p Directories) AbsFromStartDir(path string) string {
 }
 
 // AbsDirWithHomeExpanded returns the absolute path of a directory and whether it exists.
-func (p Directories) AbsDirWithHomeExpanded(path string) (absolutePath string, isExistingDir bool) {
+func (p DirectoriesAndProcess) AbsDirWithHomeExpanded(path string) (absolutePath string, isExistingDir bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
 	}
@@ -195,8 +195,8 @@ func (r *planResolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unknownMatcherTools returns a message for each unknown tool that a matcher of a hook for tool events names.
-func unknownMatcherTools(sources []settings.Hooks) (texts []string) {
+// unknownMatcherToolMessages returns a message for each unknown tool that a matcher of a hook for tool events names.
+func unknownMatcherToolMessages(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }
 		_ = json.Unmarshal(source.Raw, &events) // an invalid value is reported when the hooks are loaded
@@ -229,20 +229,20 @@ func unknownTools(matcher string) []string {
 const SourceReportedForDirectoriesFromSettings = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
-func (t Tools) IsDefault() bool {
+func (t ToolSelection) IsDefault() bool {
 	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
 }
 
 // withFlagsAndEnvironment returns the tools with the lists of --allowedTools and --disallowedTools, and with NoTasks,
 // NoSearch and NoBackground from environment variables.
-func (t Tools) withFlagsAndEnvironment(sys *process.System, f *flags.Flags) Tools {
+func (t ToolSelection) withFlagsAndEnvironment(sys *process.System, f *flags.Flags) ToolSelection {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	t.NoSearch, t.SearchFrom = toolSearchMode(sys.Getenv("ENABLE_TOOL_SEARCH"))
 	t.NoBackground = isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
 	return t
 }
 
-// toolSearchMode reads ENABLE_TOOL_SEARCH: on, off, auto or auto:PERCENT (observed with 2.1.330). See [Tools] for the results.
+// toolSearchMode reads ENABLE_TOOL_SEARCH: on, off, auto or auto:PERCENT (observed with 2.1.330). See [ToolSelection] for the results.
 func toolSearchMode(value string) (isOff bool, fromPercent float64) {
 	if strings.HasPrefix(value, "auto") && (value == "auto" || value[len("auto")] == ':') {
 		fromPercent = 10 // also if PERCENT is not a number
@@ -254,11 +254,11 @@ func toolSearchMode(value string) (isOff bool, fromPercent float64) {
 	return fromPercent >= all || slices.Contains([]string{"0", "false", "no", "off"}, strings.ToLower(strings.TrimSpace(value))), fromPercent
 }
 
-func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
+func initialPermission(f *flags.Flags, p *Plan) (InitialPermissions, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid rules from other sources
 		for _, text := range f.AllowedTools {
-			if settings.AllowRulePatternError(claudecode.ParseRuleText(text).Tool) != "" {
+			if settings.AllowRulePatternError(claudecode.ParsePermissionRule(text).Tool) != "" {
 				continue // an invalid pattern would allow more tools than the rule specifies
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
@@ -274,7 +274,7 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	} else if f.Interactive {
 		asks = cmp.Or(asks, "stdio")
 	}
-	return Permission{
+	return InitialPermissions{
 		Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: asks,
 		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
 	}, err
@@ -312,21 +312,21 @@ func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 }
 
 // additionalDirs lists the existing initial directories other than CWD: first those of settings, then those of flags.
-func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
-	var dirs []permission.Directory
+func additionalDirs(f *flags.Flags, p *Plan) []permission.WorkingDirectory {
+	var dirs []permission.WorkingDirectory
 	for _, d := range p.AbsolutePathsOfExistingDirs(p.Settings.Permissions.Directories) {
-		dirs = append(dirs, permission.Directory{Path: d, Source: SourceReportedForDirectoriesFromSettings})
+		dirs = append(dirs, permission.WorkingDirectory{Path: d, Source: SourceReportedForDirectoriesFromSettings})
 	}
 	for _, d := range f.AddDirs {
-		if abs, ok := p.AbsDirWithHomeExpanded(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
-			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
+		if abs, ok := p.AbsDirWithHomeExpanded(d); ok && !slices.ContainsFunc(dirs, func(d permission.WorkingDirectory) bool { return d.Path == abs }) {
+			dirs = append(dirs, permission.WorkingDirectory{Path: abs, Source: "cliArg"})
 		}
 	}
 	return dirs
 }
 
 // AbsolutePathsOfExistingDirs returns the paths of the given directories that exist.
-func (p Directories) AbsolutePathsOfExistingDirs(settingsDirs []settings.AdditionalWorkingDirectory) []string {
+func (p DirectoriesAndProcess) AbsolutePathsOfExistingDirs(settingsDirs []settings.AdditionalWorkingDirectory) []string {
 	var dirs []string
 	for _, d := range settingsDirs {
 		if abs, ok := p.AbsDirWithHomeExpanded(d.Path); ok && !slices.Contains(dirs, abs) {
@@ -359,17 +359,17 @@ func ineffectiveSettingNotices(f *flags.Flags, p *Plan) string {
 		}
 	}
 	for _, rule := range f.AllowedTools {
-		if why := settings.AllowRulePatternError(claudecode.ParseRuleText(rule).Tool); why != "" {
+		if why := settings.AllowRulePatternError(claudecode.ParsePermissionRule(rule).Tool); why != "" {
 			line("Ignoring --allowedTools rule %q: %s.", rule, why)
 		}
 	}
 	for _, r := range p.Permission.Rules {
-		if r.Behavior != permission.BehaviorAllow && !isKnownTool(r.Text) {
+		if r.Behavior != permission.BehaviorAllow && !ruleHasKnownToolOrPattern(r.Text) {
 			line("Permission %s rule \"%s\" matches no known tool — check for typos.", r.Behavior, r.Text)
 		}
 	}
 	for _, r := range p.Permission.Rules {
-		text := claudecode.ParseRuleText(r.Text)
+		text := claudecode.ParsePermissionRule(r.Text)
 		instead, kind := "", ""
 		switch text.Tool {
 		case "Write", "NotebookEdit", "MultiEdit":
@@ -408,7 +408,7 @@ const incompleteRuleAdvice = `Rules are Bash or Bash(git *): look for a missing 
 // incompleteRulesMessage returns a message about the entries of a list that are not complete rules; empty means none.
 func incompleteRulesMessage(flag, harm, advice string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
-		text := claudecode.ParseRuleText(rule)
+		text := claudecode.ParsePermissionRule(rule)
 		return !strings.ContainsAny(rule, "()") || text.IsClosed && text.Tool != "" && !strings.Contains(text.Tool, ")")
 	})
 	if len(odd) == 0 {
@@ -440,9 +440,9 @@ func ruleOriginText(p *Plan, r permission.Rule) string {
 	return r.Source
 }
 
-// isKnownTool reports whether the tool of a rule exists. It returns true for MCP tools and patterns.
-func isKnownTool(rule string) bool {
-	text := claudecode.ParseRuleText(rule)
+// ruleHasKnownToolOrPattern reports whether the tool of a rule exists. It returns true for MCP tools and patterns.
+func ruleHasKnownToolOrPattern(rule string) bool {
+	text := claudecode.ParsePermissionRule(rule)
 	name := text.Tool
 	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {
 		return true

@@ -22,7 +22,7 @@ type Encoder func(w io.Writer, events Events) error
 
 // eventAsShownInOutput returns the public form of an event, or false if the event is not shown.
 func eventAsShownInOutput(ev protocol.Event) (shownEvent protocol.Event, isShown bool) {
-	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
+	if said, ok := ev.(*protocol.AssistantEvent); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed
 		shown := *said
 		shown.Message.Content = []protocol.Block{protocol.Text(text)}
@@ -93,8 +93,8 @@ func writeRepeatedStdoutAndEndText(w io.Writer, verbatimOutput *protocol.Verbati
 	return err
 }
 
-// JSON writes the last result as one line, or nothing if there was none.
-func JSON(w io.Writer, events Events) error {
+// LastResultJSON writes the last result as one line, or nothing if there was none.
+func LastResultJSON(w io.Writer, events Events) error {
 	last, err := lastResult(events)
 	if last == nil {
 		return err
@@ -118,10 +118,10 @@ func JSONVerbose(w io.Writer, events Events) error {
 		}
 		ev, is := eventAsShownInOutput(ev)
 		_, isDenial := ev.(*protocol.PermissionDeniedEvent)
-		if s, ok := ev.(*protocol.System); !is || isDenial || ok && strings.HasPrefix(s.Subtype, "hook_") {
+		if s, ok := ev.(*protocol.SystemEvent); !is || isDenial || ok && strings.HasPrefix(s.Subtype, "hook_") {
 			continue
 		}
-		if r, ok := ev.(*protocol.Result); ok {
+		if r, ok := ev.(*protocol.ResultEvent); ok {
 			ev = withoutStreamJSONOnlyKeys(r)
 		}
 		element, err := protocol.Marshal(ev)
@@ -140,13 +140,13 @@ func JSONVerbose(w io.Writer, events Events) error {
 	return err
 }
 
-func lastResult(events Events) (*protocol.Result, error) {
-	var last *protocol.Result
+func lastResult(events Events) (*protocol.ResultEvent, error) {
+	var last *protocol.ResultEvent
 	for ev, err := range events {
 		if err != nil {
 			return last, err
 		}
-		if r, ok := ev.(*protocol.Result); ok {
+		if r, ok := ev.(*protocol.ResultEvent); ok {
 			last = r
 		}
 	}
@@ -154,7 +154,7 @@ func lastResult(events Events) (*protocol.Result, error) {
 }
 
 // withoutStreamJSONOnlyKeys drops the keys that only stream-json shows (spec: cli-observed 2).
-func withoutStreamJSONOnlyKeys(result *protocol.Result) *protocol.Result {
+func withoutStreamJSONOnlyKeys(result *protocol.ResultEvent) *protocol.ResultEvent {
 	short := *result
 	short.ModelUsageSince = nil
 	return &short
@@ -166,17 +166,17 @@ type Limits struct {
 	MaxBudgetUSD float64
 }
 
-// Text writes the text of every result, followed by a newline. Failures are also written to stdout, with the texts of
+// ResultTexts writes the text of every result, followed by a newline. Failures are also written to stdout, with the texts of
 // the real CLI; messages about limits have no final newline (spec: cli-observed 2). A run in which background work was
 // reported has several results, separated by an empty line; notices that the model answers together have one.
-func Text(l Limits) Encoder {
+func ResultTexts(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
 		between := ""
 		for ev, err := range events {
 			if err != nil {
 				return err
 			}
-			if r, ok := ev.(*protocol.Result); ok && (r.NumTurns > 0 || r.Origin == nil) {
+			if r, ok := ev.(*protocol.ResultEvent); ok && (r.NumTurns > 0 || r.Origin == nil) {
 				if _, err := io.WriteString(w, between+l.textOfResultOrFailure(r)); err != nil {
 					return err
 				}
@@ -187,7 +187,7 @@ func Text(l Limits) Encoder {
 	}
 }
 
-func (l Limits) textOfResultOrFailure(result *protocol.Result) string {
+func (l Limits) textOfResultOrFailure(result *protocol.ResultEvent) string {
 	switch {
 	case result.Result != nil:
 		text := *result.Result

@@ -23,11 +23,11 @@ func stream(events ...protocol.Event) output.Events {
 }
 
 func status(s string) protocol.Event {
-	return &protocol.System{Subtype: "status", Fields: []protocol.Field{{Key: "status", Value: s}}, SessionID: "S", UUID: "U"}
+	return &protocol.SystemEvent{Subtype: "status", Fields: []protocol.Field{{Key: "status", Value: s}}, SessionID: "S", UUID: "U"}
 }
 
-func result(change func(*protocol.Result)) *protocol.Result {
-	r := &protocol.Result{Type: "result", Subtype: "success", NumTurns: 1, Result: new("done"), ModelUsageSince: &map[string]protocol.ModelUsage{}}
+func result(change func(*protocol.ResultEvent)) *protocol.ResultEvent {
+	r := &protocol.ResultEvent{Type: "result", Subtype: "success", NumTurns: 1, Result: new("done"), ModelUsageSince: &map[string]protocol.ModelUsage{}}
 	if change != nil {
 		change(r)
 	}
@@ -39,26 +39,26 @@ func TestText(t *testing.T) {
 	limits := output.Limits{MaxTurns: 2, MaxBudgetUSD: 0.5}
 	tests := []struct {
 		name   string
-		result *protocol.Result
+		result *protocol.ResultEvent
 		want   string
 	}{
 		{"newline added", result(nil), "done\n"},
-		{"newline kept", result(func(r *protocol.Result) { r.Result = new("done\n") }), "done\n"},
-		{"empty", result(func(r *protocol.Result) { r.Result = new("") }), "\n"},
-		{"api error", result(func(r *protocol.Result) { r.IsError, r.Result = true, new("API Error: 400 x") }), "API Error: 400 x\n"},
-		{"max turns", result(func(r *protocol.Result) { r.Subtype, r.Result = "error_max_turns", nil }), "Error: Reached max turns (2)"},
-		{"budget", result(func(r *protocol.Result) { r.Subtype, r.Result = "error_max_budget_usd", nil }), "Error: Exceeded USD budget (0.5)"},
-		{"no rule", result(func(r *protocol.Result) {
+		{"newline kept", result(func(r *protocol.ResultEvent) { r.Result = new("done\n") }), "done\n"},
+		{"empty", result(func(r *protocol.ResultEvent) { r.Result = new("") }), "\n"},
+		{"api error", result(func(r *protocol.ResultEvent) { r.IsError, r.Result = true, new("API Error: 400 x") }), "API Error: 400 x\n"},
+		{"max turns", result(func(r *protocol.ResultEvent) { r.Subtype, r.Result = "error_max_turns", nil }), "Error: Reached max turns (2)"},
+		{"budget", result(func(r *protocol.ResultEvent) { r.Subtype, r.Result = "error_max_budget_usd", nil }), "Error: Exceeded USD budget (0.5)"},
+		{"no rule", result(func(r *protocol.ResultEvent) {
 			r.Subtype, r.Result, r.Errors = "error_during_execution", nil, []string{"no rule matches"}
 		}), "Error: no rule matches\n"},
-		{"resume missing", result(func(r *protocol.Result) {
+		{"resume missing", result(func(r *protocol.ResultEvent) {
 			r.Subtype, r.Result, r.NumTurns, r.Errors = "error_during_execution", nil, 0, []string{"No conversation found"}
 		}), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			if err := output.Text(limits)(&out, stream(status("requesting"), tt.result)); err != nil {
+			if err := output.ResultTexts(limits)(&out, stream(status("requesting"), tt.result)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
@@ -70,7 +70,7 @@ func TestText(t *testing.T) {
 
 func TestStreamJSONLeavesTracesOut(t *testing.T) {
 	var out strings.Builder
-	text := &protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "<a>\u2028ü&"}}}
+	text := &protocol.UserEvent{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "<a>\u2028ü&"}}}
 	if err := output.StreamJSON(&out, stream(&protocol.RuleMatchOutcome{Rule: "x"}, status("a"), text)); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestStreamJSONLeavesTracesOut(t *testing.T) {
 
 func TestJSONIsTheLastResultAlone(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSON(&out, stream(status("a"), result(nil), result(func(r *protocol.Result) { r.Result = new("second") }))); err != nil {
+	if err := output.LastResultJSON(&out, stream(status("a"), result(nil), result(func(r *protocol.ResultEvent) { r.Result = new("second") }))); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"result":"second"`) || strings.Contains(got, "model_usage_since_last_result") {
@@ -94,7 +94,7 @@ func TestJSONIsTheLastResultAlone(t *testing.T) {
 
 func TestJSONVerboseIsOneArray(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatchOutcome{}, &protocol.System{Subtype: "hook_started"}, status("b"))); err != nil {
+	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatchOutcome{}, &protocol.SystemEvent{Subtype: "hook_started"}, status("b"))); err != nil {
 		t.Fatal(err)
 	}
 	want := `[{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"},{"type":"system","subtype":"status","status":"b","session_id":"S","uuid":"U"}]` + "\n"
@@ -110,7 +110,7 @@ func TestErrorOfTheStream(t *testing.T) {
 		_ = yield(status("a"), nil) && yield(nil, broken)
 	}
 	for name, encode := range map[string]output.Encoder{
-		"stream-json": output.StreamJSON, "json": output.JSON, "verbose": output.JSONVerbose, "text": output.Text(output.Limits{}),
+		"stream-json": output.StreamJSON, "json": output.LastResultJSON, "verbose": output.JSONVerbose, "text": output.ResultTexts(output.Limits{}),
 	} {
 		var out strings.Builder
 		if err := encode(&out, events); !errors.Is(err, broken) {

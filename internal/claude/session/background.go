@@ -25,7 +25,7 @@ import (
 // backgroundTasksAndAgents holds the background tasks and sub-agents of a session.
 type backgroundTasksAndAgents struct {
 	tasks         *task.Set
-	agents        *agent.Agents
+	agents        *agent.CallExecutor
 	model         *scriptedModel
 	plan          launch.Plan
 	tools         *toolbox
@@ -46,7 +46,7 @@ type lazyTempDir struct {
 // newBackgroundTasksAndAgents prepares agents and tasks. It starts nothing.
 func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundTasksAndAgents {
 	b := &backgroundTasksAndAgents{plan: plan, tools: t, policy: p, records: p.records, state: state}
-	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.ensureTaskOutputDir, Ordered: plan.Clock.HasSeedAndStart(), IsTerminal: plan.Records.Run.Interactive})
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.ensureTaskOutputDir, Ordered: plan.Clock.IsReproducible(), IsTerminal: plan.Records.Run.Interactive})
 	b.model = &scriptedModel{
 		modelNameOverrider: plan.Model.Aliases, records: p.records, engine: p.records.scenario.Engine, failure: plan.Scenario.Failure,
 		fault: plan.Scenario.Fault, stdout: plan.Stdout, gates: plan.Records.Gates,
@@ -75,9 +75,9 @@ func (b *backgroundTasksAndAgents) TaskListDir() string {
 	return filepath.Join(cmp.Or(b.plan.State, b.ensureTaskOutputDir()), "tasks", regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(list, "-"))
 }
 
-// PlanFile returns the path of the plan file, whose name it creates if necessary.
-func (b *backgroundTasksAndAgents) PlanFile() string {
-	return b.plan.PlanModeFile(b.records.transcript.CreatePlanName(""))
+// PlanFileCreatingName returns the path of the plan file, whose name it creates if necessary.
+func (b *backgroundTasksAndAgents) PlanFileCreatingName() string {
+	return b.plan.PlanModeFile(b.records.transcript.EnsurePlanName(""))
 }
 
 func (b *backgroundTasksAndAgents) close() {
@@ -191,11 +191,11 @@ func (b builtinCallRouter) Execute(ctx context.Context, call protocol.ToolUse) (
 	return b.builtinToolsForCaller(call).Execute(ctx, call)
 }
 
-// IsolateAgent creates a git worktree for an agent and returns its directory (observed with 2.1.330).
-func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
+// CreateAgentWorktree creates a git worktree for an agent and returns its directory (observed with 2.1.330).
+func (b *backgroundTasksAndAgents) CreateAgentWorktree(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}
-	top, err := git.MainTop(ctx, t.builtin.Dir())
+	top, err := git.MainWorktreeTop(ctx, t.builtin.Dir())
 	if err != nil {
 		return "", realCLITextError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
@@ -216,9 +216,9 @@ func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) 
 	return w.Path, nil
 }
 
-// ReleaseAgent removes the worktree of an agent. If the worktree has changes or cannot be removed, ReleaseAgent keeps the
+// RemoveAgentWorktreeIfUnchanged removes the worktree of an agent. If the worktree has changes or cannot be removed, RemoveAgentWorktreeIfUnchanged keeps the
 // worktree and returns its path and branch.
-func (b *backgroundTasksAndAgents) ReleaseAgent(ctx context.Context, id string) (path, branch string) {
+func (b *backgroundTasksAndAgents) RemoveAgentWorktreeIfUnchanged(ctx context.Context, id string) (path, branch string) {
 	a, ok := b.tools.worktreeAgents.find(id)
 	if !ok {
 		return "", ""

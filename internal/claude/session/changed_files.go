@@ -57,8 +57,8 @@ type mentionedFileReader struct {
 
 // Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
 // rules apply (spec: cli-shapes, attachment:file).
-func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
-	path := named.Path
+func (m mentionedFileReader) Open(ctx context.Context, mention simulator.Mention) (simulator.MentionContent, bool) {
+	path := mention.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(m.home, rest)
 	}
@@ -82,7 +82,7 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 	if info.IsDir() {
 		return readMentionedDir(path, shown)
 	}
-	result, wasSeen := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
+	result, wasSeen := m.tools.builtin.ReadFile(ctx, path, mention.FirstLine, mention.Lines)
 	switch {
 	case result.IsError && info.Size() > builtin.MaxWholeFileBytes:
 		text := "The prompt mentions " + path + ", which is too large to be attached. Read parts of it."
@@ -134,8 +134,8 @@ func readMentionedDir(path, shown string) (simulator.MentionContent, bool) {
 	return mentionAsCall("Bash", input, list, map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}), err == nil
 }
 
-// ReadAfterCompaction returns the five files that were modified last, the running tasks and the loaded skills.
-func (m mentionedFileReader) ReadAfterCompaction(ctx context.Context) (all []simulator.MentionContent) {
+// ForgetAndRereadAfterCompaction returns the five files that were modified last, the running tasks and the loaded skills.
+func (m mentionedFileReader) ForgetAndRereadAfterCompaction(ctx context.Context) (all []simulator.MentionContent) {
 	for _, path := range m.tools.builtin.ForgetSeenFiles() {
 		if len(all) == 5 {
 			break
@@ -155,7 +155,7 @@ func (m mentionedFileReader) ReadAfterCompaction(ctx context.Context) (all []sim
 		}
 		all = append(all, reminderOfSystem("The background task "+t.ID+" ("+t.Description+") is still running: "+cmp.Or(t.Command, t.Prompt)+"\nDo not start it again. Its output is in "+t.OutputFile+".", status))
 	}
-	texts, skills, reminder := m.tools.skills.state.MarkSkillsAsCompacted(), []map[string]string(nil), "These skills were loaded earlier in this session. Their instructions still apply, but do not run them again."
+	texts, skills, reminder := m.tools.skills.state.MarkSkillsCompactedReturnTexts(), []map[string]string(nil), "These skills were loaded earlier in this session. Their instructions still apply, but do not run them again."
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if skill, ok := m.tools.skills.findCommand(name); ok { // false for skills of agents
 			skills = append(skills, map[string]string{"name": name, "path": skill.Source + ":" + name, "content": texts[name]})

@@ -180,8 +180,8 @@ func (c *conversationTest) open(ctx context.Context, more string) {
 // close ends it.
 func (c *conversationTest) close(ctx context.Context) {
 	c.t.Helper()
-	c.printEvents(c.session.RemainingFrames())
-	if missed := c.session.CheckScenarioExpectations(0); missed != nil {
+	c.printEvents(c.session.TakeRemainingFrames())
+	if missed := c.session.JudgeScenarioAndStopTelemetry(0); missed != nil {
 		c.printJSON(missed)
 	}
 	c.session.Close(ctx)
@@ -222,7 +222,7 @@ func (c *conversationTest) step(ctx context.Context, word, rest string) {
 	case "model":
 		s.SetModel(rest)
 	case "servers":
-		change, err := s.SetServers(ctx, json.RawMessage(strings.ReplaceAll(rest, "$SERVER", c.server)))
+		change, err := s.ReplaceHostServers(ctx, json.RawMessage(strings.ReplaceAll(rest, "$SERVER", c.server)))
 		c.printJSON([]any{change, fmt.Sprint(err)})
 	case "agents":
 		c.printJSON(fmt.Sprint(DefineAgentsBeforeFirstTurn(s, json.RawMessage(rest))))

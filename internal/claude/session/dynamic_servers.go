@@ -64,7 +64,7 @@ func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, additi
 	if len(list) == 0 {
 		return nil
 	}
-	_, err := v.manager.SetServers(ctx, "sdk", list)
+	_, err := v.manager.ReplaceServersOfSource(ctx, "sdk", list)
 	return err
 }
 
@@ -95,7 +95,7 @@ func (v *sessionMCPServers) connectPluginServers(ctx context.Context) error {
 			all = append(all, s)
 		}
 	}
-	_, err := v.manager.SetServers(ctx, launch.PluginServerSource, all)
+	_, err := v.manager.ReplaceServersOfSource(ctx, launch.PluginServerSource, all)
 	return err
 }
 
@@ -107,28 +107,28 @@ func alreadyCancelledContext(parent context.Context) context.Context {
 }
 
 // replaceHostServers replaces all servers that the host has added or that run inside it. object is an mcpServers object.
-func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.SetServersResult, error) {
-	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
+func (v *sessionMCPServers) replaceHostServers(ctx context.Context, mcpServersObject json.RawMessage) (mcp.ReplaceServersResult, error) {
+	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": mcpServersObject})
 	if err != nil {
-		return mcp.SetServersResult{}, err
+		return mcp.ReplaceServersResult{}, err
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: v.plan.Client.CWD, Environ: v.plan.Client.Environ})
 	if err != nil {
-		return mcp.SetServersResult{}, err
+		return mcp.ReplaceServersResult{}, err
 	}
 	bySource := map[string][]mcp.ServerConfig{}
 	for _, server := range config.Servers {
 		server.LacksArgs = server.Type == "stdio" && server.Args == nil
 		bySource[server.Source] = append(bySource[server.Source], server)
 	}
-	all := mcp.SetServersResult{Errors: map[string]string{}}
+	all := mcp.ReplaceServersResult{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // servers inside the host are reachable only after the host has received its response
 			limit = alreadyCancelledContext(ctx)
 			v.lateServers.hostConnecting.Store(true)
 		}
-		change, err := v.manager.SetServers(limit, source, bySource[source])
+		change, err := v.manager.ReplaceServersOfSource(limit, source, bySource[source])
 		if err != nil && limit.Err() == nil {
 			return all, err
 		}

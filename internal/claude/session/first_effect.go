@@ -21,7 +21,7 @@ func (t *toolbox) FirstVisibleEffectOfCall(ctx context.Context, call protocol.To
 	refused := t.reconnectOrRefuseCall(ctx, call)
 	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
-	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
+	case refused != nil && (missing || refused.UnknownTool || layer.IsInputSchemaError(*refused)):
 		return simulator.CallStartOrRefusal{Point: simulator.StreamPointBeforeBlockStop, ToolIsMissing: missing}
 	case call.Name == "Edit", call.Name == "Write", call.Name == "NotebookEdit":
 		return simulator.CallStartOrRefusal{}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,13 +40,13 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
 		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentVariableValue(plan.Version, "harness")}, variablesOfHooksAndCommands(plan, id, p.records.transcript.Path())), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
-		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.Covers,
+		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.RuleCoversCall,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 		HTTPLimits: plan.Settings.HTTPHooks,
 	}
 	o.PromptAnswer, _ = plan.Scenario.API.SideRequestAnswer("other")
 	o.Reports = plan.Records.Telemetry.IsEnabled()
-	if plan.Clock.HasSeedAndStart() {
+	if plan.Clock.IsReproducible() {
 		o.ProgressEvery = -1
 	}
 	if host := p.servers.requestAnswerer.host; host != nil {
@@ -57,14 +56,14 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 		if plan.Customization.AllDisabled() && h.Source != settings.SourceManaged {
 			continue
 		}
-		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
+		o.Settings = append(o.Settings, hook.SettingsHooks{Name: string(h.Source), Raw: h.Raw})
 	}
 	if !h.hooksDisabled {
 		for _, parts := range plan.Catalog.InitialPluginParts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
 		if a, ok := plan.Catalog.Agent(plan.Customization.Agent); ok {
-			o.Settings = append(o.Settings, hook.Source{Name: "agent " + a.Name, Raw: a.Hooks})
+			o.Settings = append(o.Settings, hook.SettingsHooks{Name: "agent " + a.Name, Raw: a.Hooks})
 		}
 	}
 	runner, warnings := hook.New(o)
@@ -75,8 +74,8 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	return h
 }
 
-func pluginHooks(parts catalog.PluginHooksAndServers) hook.Source {
-	source := hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks}
+func pluginHooks(parts catalog.PluginHooksAndServers) hook.SettingsHooks {
+	source := hook.SettingsHooks{Name: "plugin " + parts.Name, Plugin: parts.Name, PluginID: parts.ID, Raw: parts.Hooks}
 	if parts.Hooks != nil {
 		for name, value := range parts.Environ() {
 			source.Environ = append(source.Environ, name+"="+value)
@@ -86,30 +85,30 @@ func pluginHooks(parts catalog.PluginHooksAndServers) hook.Source {
 }
 
 // replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.
-func (h *sessionHooks) replaceSource(s hook.Source) {
+func (h *sessionHooks) replaceSource(s hook.SettingsHooks) {
 	if h.hooksDisabled {
 		return
 	}
-	for _, w := range h.ReplaceSource(s) {
+	for _, w := range h.ReplaceSettingsHooks(s) {
 		h.records.WarnUnlessRunAsClaude(w.Text)
 	}
 }
 
 func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
-	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
+	l.hooks.replaceSource(hook.SettingsHooks{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
 // RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback is the output of
 // the hooks that refuse the event. shown are the events to emit about the hooks; nil if the output excludes them.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
-	out := h.outcome(ctx, in)
+	out := h.runHooksOfEvent(ctx, in)
 	if h.showFrames {
 		shown = out.Frames
 	}
 	return strings.Join(out.Texts, "\n"), shown
 }
 
-func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.Outcome {
+func (h *sessionHooks) runHooksOfEvent(ctx context.Context, in protocol.HookInput) hook.Outcome {
 	now := h.state.SessionStateSnapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	return h.Run(ctx, hook.EventInput{Base: base, Event: in})
@@ -119,12 +118,12 @@ func (h *sessionHooks) outcome(ctx context.Context, in protocol.HookInput) hook.
 // answers, and ElicitationResult hooks can replace this answer.
 func (h *sessionHooks) answerElicitation(ctx context.Context, q mcp.ElicitRequest, user serverRequestAnswerer) mcp.ElicitAnswer {
 	asked := protocol.ElicitationHookInput{Server: q.Server, Message: q.Message, Mode: q.Mode, URL: q.URL, ID: q.ID, Schema: q.Schema}
-	if byHook := answerOfElicitationHooks(h.outcome(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {
+	if byHook := answerOfElicitationHooks(h.runHooksOfEvent(ctx, asked), mcp.ElicitAnswer{}); byHook.Action != "" {
 		return byHook
 	}
 	answer := user.answerFromScenarioOrHost(ctx, q)
 	answered := protocol.ElicitationResultHookInput{Server: q.Server, Mode: q.Mode, ID: q.ID, Action: cmp.Or(answer.Action, "cancel"), Content: answer.Content}
-	return answerOfElicitationHooks(h.outcome(ctx, answered), answer)
+	return answerOfElicitationHooks(h.runHooksOfEvent(ctx, answered), answer)
 }
 
 func answerOfElicitationHooks(o hook.Outcome, otherwise mcp.ElicitAnswer) mcp.ElicitAnswer {
@@ -147,7 +146,7 @@ type skillLibrary struct {
 	policy         *permissionPolicy
 	hooks          *sessionHooks
 	loadableSkills atomic.Pointer[[]string] // skills that the model may load; nil means all
-	shell          command.Shell
+	shell          command.PermissionCheckedShell
 	state          *simulator.SessionState
 	hooksAdded     sync.Map // names of skills with active hooks
 }
@@ -157,9 +156,9 @@ func (l *skillLibrary) activateForFile(cwd, file string) []protocol.Event {
 	if !l.catalog.ActivateSkillsForFile(cwd, file) {
 		return nil
 	}
-	said := l.profile.Init()
+	said := l.profile.InitEventTemplate()
 	l.catalog.FillInit(&said)
-	return []protocol.Event{&protocol.System{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: l.catalog.DescribeCommands(l.profile, said.SlashCommands)}}}}
+	return []protocol.Event{&protocol.SystemEvent{Subtype: "commands_changed", Fields: []protocol.Field{{Key: "commands", Value: l.catalog.DescribeCommands(l.profile, said.SlashCommands)}}}}
 }
 
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
@@ -170,16 +169,16 @@ func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
 	return catalog.BuiltInSkill(name)
 }
 
-func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
+func (l *skillLibrary) ActivateSkill(ctx context.Context, name, args string) (builtin.Skill, error) {
 	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
 	}
 	k, _ := l.findCommand(name)
 	l.policy.SetGrantedRules(k.Tools)
 	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); !known && k.Hooks != nil {
-		l.hooks.replaceSource(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})
+		l.hooks.replaceSource(hook.SettingsHooks{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})
 	}
-	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
+	text, err := command.ExpandTextRunningShell(ctx, l.shell, l.state, k, args)
 	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}
 	if k.Model != "" && k.Model != "inherit" {
 		loaded.Model = claudecode.ResolveModel(k.Model)
@@ -190,12 +189,12 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	return loaded, err
 }
 
-func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
+func (l *skillLibrary) ActivateForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
 	k, ok := l.findCommand(name)
 	if !ok || !k.RunsInAgent || l.Check(name) != nil {
 		return s, false, nil
 	}
-	loaded, err := l.Skill(ctx, name, args)
+	loaded, err := l.ActivateSkill(ctx, name, args)
 	return forkedSkill(k, loaded.Text), true, err
 }
 
@@ -218,7 +217,7 @@ func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, o
 	if !ok {
 		return "", false
 	}
-	text, err := command.ExpandText(ctx, l.shell, l.state, k, "")
+	text, err := command.ExpandTextRunningShell(ctx, l.shell, l.state, k, "")
 	return text, err == nil
 }
 
@@ -241,21 +240,21 @@ func (l *skillLibrary) Check(name string) error {
 		return errors.New("Invalid skill format: " + name)
 	case !ok && slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return errors.New(name + " is a UI command, not a skill." + reserved)
-	case !ok && command.IsKnown(name):
+	case !ok && command.IsKnownBuiltin(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
 	case !ok:
 		return errors.New("Unknown skill: " + name + l.catalog.SimilarNameHint(name))
 	case k.HiddenFromModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved + " Do not replicate this skill's workflow by other means — it is reserved for explicit user invocation.")
 	case !l.isAllowed(k.Name) && !l.isAllowed(name):
-		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
+		return errors.New("Skill " + name + " is not in this session's skills allowlist")
 	}
 	return nil
 }
 
-func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHookInput {
+func instructionsLoadedHookInputs(instructionFiles []catalog.InstructionFile) []protocol.InstructionsLoadedHookInput {
 	var hooks []protocol.InstructionsLoadedHookInput
-	for _, m := range memories {
+	for _, m := range instructionFiles {
 		if m.IsAgentsMD {
 			continue
 		}

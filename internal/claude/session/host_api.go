@@ -99,22 +99,22 @@ func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
 	return sim.HasBackgroundWorkOrNotice(), sim.BackgroundWorkWillCauseTurn()
 }
 
-// AsyncHookFrameAdded signals that an asynchronous hook has an event for [Session.RemainingFrames].
+// AsyncHookFrameAdded signals that an asynchronous hook has an event for [Session.TakeRemainingFrames].
 func AsyncHookFrameAdded(s *Session) <-chan struct{} { return s.hooks.AsyncFrameAdded() }
 
 // BackgroundEventsUntilTurnNeeded yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
 func (s *Session) BackgroundEventsUntilTurnNeeded(ctx context.Context) Events {
-	return s.recordAndYieldEvents(s.conversation.simulator.BackgroundEvents(ctx))
+	return s.recordAndYieldEvents(s.conversation.simulator.RunBackgroundUntilNotice(ctx))
 }
 
-// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
-func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
+// RunSessionStartHooks runs the SessionStart hooks before the first turn and returns their frames.
+func RunSessionStartHooks(ctx context.Context, s *Session) []protocol.Event {
 	return simulator.RunSessionStartHooksEarly(ctx, s.conversation.simulator)
 }
 
-// RunInitialHooks runs the Setup and SessionStart hooks of a session without turns.
-func RunInitialHooks(ctx context.Context, s *Session) {
-	simulator.RunInitialHooks(ctx, s.conversation.simulator)
+// RunSetupAndSessionStartHooks runs the Setup and SessionStart hooks of a session without turns.
+func RunSetupAndSessionStartHooks(ctx context.Context, s *Session) {
+	simulator.RunSetupAndSessionStartHooks(ctx, s.conversation.simulator)
 }
 
 // TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no turn is needed.
@@ -137,7 +137,7 @@ func (s *Session) ConfigureBeforeFirstTurn(c HostFlagOverrides) error {
 		prompt.System, prompt.ReplacesSystem = *c.SystemPrompt, true
 	}
 	prompt.Append = cmp.Or(c.AppendPrompt, prompt.Append)
-	if _, err := outputschema.Compile(c.Schema); err == nil {
+	if _, err := outputschema.CompileJSONSchemaFlag(c.Schema); err == nil {
 		prompt.Schema = c.Schema
 	}
 	s.tools.inventory.hostSchema.Store(prompt.Schema != "" && !prompt.SchemaFlag)
@@ -148,12 +148,12 @@ func (s *Session) ConfigureBeforeFirstTurn(c HostFlagOverrides) error {
 
 // DefineAgentsBeforeFirstTurn adds the agents of a host. If the session's agent is one of them, its prompt, model and tools apply.
 func DefineAgentsBeforeFirstTurn(s *Session, agents json.RawMessage) error {
-	plan, err := s.plan.AddHostAgents(agents)
+	plan, err := s.plan.AddHostAgentsAndReplan(agents)
 	if err != nil || plan.Customization.Agent == "" {
 		return err
 	}
 	if plan.Model.Name != s.plan.Model.Name {
-		s.state.SetModel(plan.Model.Name)
+		s.state.SetModelAndClearTurnModel(plan.Model.Name)
 	}
 	s.plan, s.context.plan = plan, plan
 	s.tools.inventory.plan, s.tools.inventory.customization = plan.Tools, plan.Customization
@@ -202,9 +202,9 @@ func (s *Session) ConnectHostAndPluginServers(ctx context.Context, names []strin
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces all servers that the host has added or that run inside it with those of an mcpServers object.
-func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.SetServersResult, error) {
-	return s.servers.replaceHostServers(ctx, object)
+// ReplaceHostServers replaces all servers that the host has added or that run inside it with those of an mcpServers object.
+func (s *Session) ReplaceHostServers(ctx context.Context, mcpServersObject json.RawMessage) (mcp.ReplaceServersResult, error) {
+	return s.servers.replaceHostServers(ctx, mcpServersObject)
 }
 
 // ServerStatuses returns the status of every configured server.
@@ -266,9 +266,9 @@ type SlashCommandRecord struct {
 func RecordSlashCommand(s *Session, c SlashCommandRecord) {
 	call, _ := slash.Parse(c.Line)
 	content := protocol.Content{Text: slash.Output(c.Output)}
-	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
+	var said protocol.Event = &protocol.UserEvent{Message: protocol.UserContent{Role: "user", Content: content}}
 	if c.Dismissed {
-		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args, IsDisplayOnly: c.IsDisplayOnly}}
+		said = &protocol.AssistantEvent{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args, IsDisplayOnly: c.IsDisplayOnly}}
 	}
 	RecordAtNextTurnBoundary(s, &protocol.PromptAccepted{
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalCommandTags(call.Name)},
@@ -290,11 +290,11 @@ func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 }
 
 // Model returns the current model, as the API names it.
-func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model()) }
+func (s *Session) Model() string { return claudecode.ResolveModel(s.state.NextRequestModel()) }
 
 // SetModel changes the model. The environment may map the name to another model.
 func (s *Session) SetModel(name string) {
-	s.state.SetModel(s.plan.Model.Aliases.ModelNameAfterOverrides(name))
+	s.state.SetModelAndClearTurnModel(s.plan.Model.Aliases.ModelNameAfterOverrides(name))
 }
 
 // CostUntilLastTurnEnd returns the costs of the session up to the end of the last turn.
@@ -305,7 +305,7 @@ func (s *Session) CostUntilLastTurnEnd() slash.Cost {
 }
 
 // ContextUsage returns how much of the context window is used, for /context.
-func (s *Session) ContextUsage() slash.Context {
+func (s *Session) ContextUsage() slash.ContextUsage {
 	sim, release := s.conversation.lockSimulatorForQuery()
 	defer release()
 	return sim.ContextUsage()
@@ -314,7 +314,7 @@ func (s *Session) ContextUsage() slash.Context {
 // SystemPromptAndToolTokens returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
 func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 	offered := s.builtinToolsOfferedTo(agent.RequestingAgent{})
-	model := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model())).Context
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.NextRequestModel())).Context
 	l := slash.LoadedContextTokens{SystemPrompt: model.SystemPrompt, AddedByFirstRequest: model.AddedByFirstRequest}
 	if s.plan.Records.Run.Interactive {
 		l.SystemPrompt += claudecode.AdditionalPromptTokensOnTerminal
@@ -323,10 +323,10 @@ func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 		l.SystemPrompt = 0
 	}
 	if s.plan.Prompt.System != "" {
-		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
+		l.SystemPrompt = slash.EstimateTokensOfPart(s.plan.Prompt.System)
 	}
 	if s.plan.Prompt.Append != "" {
-		l.SystemPrompt += slash.TokensOfPart(s.plan.Prompt.Append)
+		l.SystemPrompt += slash.EstimateTokensOfPart(s.plan.Prompt.Append)
 	}
 	switch {
 	case len(offered) == 0:
@@ -350,7 +350,7 @@ func (s *sessionContext) SystemPromptAndToolTokens() slash.LoadedContextTokens {
 // AskSideQuestion asks the scripted model a question outside the conversation; it is not recorded. If the reply is a
 // failure, failureText is the text that describes it.
 func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failureText string, err error) {
-	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
+	reply, err = s.records.scenario.NewSubagentEngine(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {
 		err = s.plan.Clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
 	}

@@ -18,7 +18,7 @@ import (
 
 // toolInventory decides which tools the session has: the built-in and server tools that no flag or rule removes.
 type toolInventory struct {
-	plan              launch.Tools
+	plan              launch.ToolSelection
 	customization     launch.ResolvedCustomization
 	profile           claudecode.Profile
 	denied            []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
@@ -62,7 +62,7 @@ func (v *toolInventory) builtinListingOptions(hasServerResources bool) builtinTo
 	tools := v.plan
 	tools.Disallowed = v.denied
 	return builtinToolListingOptions{
-		Tools: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
+		ToolSelection: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
 		HasResources: hasServerResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(v.state.SessionModel()).HasTaskList,
 	}
 }
@@ -151,7 +151,7 @@ func (v *toolInventory) isMCPToolDenied(t protocol.Tool) bool {
 	for _, rule := range v.denied {
 		match, _ := path.Match(rule, t.Name) // an invalid pattern matches no tool
 		rule = strings.TrimSuffix(rule, "__*")
-		if match || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
+		if match || rule == strings.TrimSuffix(mcp.CanonicalToolName(t.Server, ""), "__") {
 			return true
 		}
 	}
@@ -165,7 +165,7 @@ func (v *toolInventory) isDisallowedByFlag(name string) bool {
 
 // builtinToolListingOptions holds the options that decide which built-in tools a session lists.
 type builtinToolListingOptions struct {
-	launch.Tools
+	launch.ToolSelection
 	Bare         bool
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills     bool // --disable-slash-commands
@@ -269,7 +269,7 @@ func toolsThatAskUser() []string {
 func optionalToolsNamedByAllowRules(o builtinToolListingOptions) []string {
 	var list []string
 	for _, rule := range o.Allowed {
-		name := claudecode.ParseRuleText(rule).Tool
+		name := claudecode.ParsePermissionRule(rule).Tool
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // a session has either TodoWrite or the Task tools
 			list = append(list, taskToolsOrTodoWrite(o)...)
@@ -316,7 +316,7 @@ type fileAccessPolicy struct {
 
 // IsChangeableUnread reports whether the model can change a file without reading it first, and may read it without asking.
 func (a fileAccessPolicy) IsChangeableUnread(path string, agent *protocol.AgentRef) bool {
-	model := claudecode.ResolveModel(a.tools.state.Model())
+	model := claudecode.ResolveModel(a.tools.state.NextRequestModel())
 	if agent != nil {
 		model = agent.Model
 	}

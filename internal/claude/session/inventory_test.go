@@ -22,15 +22,15 @@ func TestTools(t *testing.T) {
 		want string
 	}{
 		{"default", builtinToolListingOptions{}, byDefault},
-		{"tools default", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"default"}}}, byDefault},
+		{"tools default", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"default"}}}, byDefault},
 		{
 			"named in --allowedTools",
-			builtinToolListingOptions{Tools: launch.Tools{Allowed: allowed}},
+			builtinToolListingOptions{ToolSelection: launch.ToolSelection{Allowed: allowed}},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools (checklist row 45)", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}}, "Glob Grep"},
-		{"--tools with an unknown name", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Nope", "Read"}}}, "Read"},
-		{"--tools empty", builtinToolListingOptions{Tools: launch.Tools{Restricted: true}}, ""},
+		{"--tools (checklist row 45)", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}}, "Glob Grep"},
+		{"--tools with an unknown name", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Nope", "Read"}}}, "Read"},
+		{"--tools empty", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true}}, ""},
 		{"--bare", builtinToolListingOptions{Bare: true}, "Bash Edit Read"},
 		{
 			"a host answers",
@@ -42,7 +42,7 @@ func TestTools(t *testing.T) {
 			builtinToolListingOptions{HasSchema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"a schema that the host gave later", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Write"}}, HostSchema: true}, "Read Write StructuredOutput"},
+		{"a schema that the host gave later", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Read", "Write"}}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
 			builtinToolListingOptions{HasResources: true},
@@ -50,27 +50,27 @@ func TestTools(t *testing.T) {
 		},
 		{
 			"disallowed",
-			builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
+			builtinToolListingOptions{ToolSelection: launch.ToolSelection{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools names the disallowed Bash", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Bash"}, Disallowed: []string{"Bash"}}}, "Read"},
-		{"--bare with the disallowed Bash", builtinToolListingOptions{Bare: true, Tools: launch.Tools{Disallowed: []string{"Bash"}}}, "Edit Read"},
-		{"disallowed by patterns", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
-		{"all disallowed", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"*"}}}, ""},
-		{"--tools names a tool that needs a host (contract 3.3)", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
-		{"the same with a host", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}, HostAnswers: true}, "AskUserQuestion Read"},
+		{"--tools names the disallowed Bash", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Read", "Bash"}, Disallowed: []string{"Bash"}}}, "Read"},
+		{"--bare with the disallowed Bash", builtinToolListingOptions{Bare: true, ToolSelection: launch.ToolSelection{Disallowed: []string{"Bash"}}}, "Edit Read"},
+		{"disallowed by patterns", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
+		{"all disallowed", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Disallowed: []string{"*"}}}, ""},
+		{"--tools names a tool that needs a host (contract 3.3)", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
+		{"the same with a host", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}, HostAnswers: true}, "AskUserQuestion Read"},
 		{
 			"a model with a task list",
-			builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"TaskCreate"}}, HasTaskList: true},
+			builtinToolListingOptions{ToolSelection: launch.ToolSelection{Disallowed: []string{"TaskCreate"}}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"the same, tasks off",
-			builtinToolListingOptions{Tools: launch.Tools{NoTasks: true}, HasTaskList: true},
+			builtinToolListingOptions{ToolSelection: launch.ToolSelection{NoTasks: true}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"tasks named while off", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"TaskCreate", "Bash"}, NoTasks: true}}, "Bash"},
-		{"tasks off", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"TodoWrite"}, NoTasks: true}}, "TodoWrite"},
+		{"tasks named while off", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"TaskCreate", "Bash"}, NoTasks: true}}, "Bash"},
+		{"tasks off", builtinToolListingOptions{ToolSelection: launch.ToolSelection{Restricted: true, Requested: []string{"TodoWrite"}, NoTasks: true}}, "TodoWrite"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (t *toolbox) setOrClearUnsentSchema(call protocol.ToolUse, def protocol.Too
 // error of an MCP call. If the model already had this one, it is removed from the error.
 func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
-	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {
+	if found, isSearch := result.Output.(executor.ToolSearchOutput); isSearch {
 		t.loadedTools.markLoaded(call, found.Matches...)
 	}
 	if def, known := t.servers.findTool(call.Name); known && result.UnsentSchema != nil {

@@ -63,7 +63,7 @@ func (m *stdoutTranscriptMirror) takeFrames() []protocol.Event {
 // debugLog is the log of --debug, one line per event. Lines have the real CLI's format but other words.
 type debugLog struct {
 	w      io.WriteCloser
-	clock  *clock.Source
+	clock  *clock.TimeAndIDSource
 	redact *redact.Redactor
 }
 
@@ -122,7 +122,7 @@ func (l *debugLog) logEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		l.printf("turn begins: model %s, mode %s, %d tools", ev.Model, ev.PermissionMode, len(ev.Tools))
 	case *protocol.RuleMatchOutcome:
 		l.printf("answered by %s %s:%d", cmp.Or(ev.Rule, "no rule"), ev.File, ev.Line)
@@ -132,9 +132,9 @@ func (l *debugLog) logEvent(ev protocol.Event) {
 		l.printf("request failed with %d, attempt %d: %s", ev.Status, ev.Attempt, ev.Message)
 	case *protocol.StderrWarning:
 		l.printf("warning: %s", ev.Text)
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		l.printf("system/%s", ev.Subtype)
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		l.printf("turn ends: %s, %s, %d turns", ev.Subtype, ev.TerminalReason, ev.NumTurns)
 	}
 }

@@ -29,7 +29,7 @@ type permissionPolicy struct {
 	servers         *sessionMCPServers
 	records         *recorder
 	catalog         *catalog.Catalog
-	settings        launch.Permission
+	settings        launch.InitialPermissions
 	cannedResults   executor.CannedOptions
 	scriptedAnswers map[string]string // the scenario's answers to questions to the user
 }
@@ -51,7 +51,7 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		AutoApprove: p.scenarioAutoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
 		FileSystem: diskFS{}, Dir: b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
-		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: func(dirs []string) { v.manager.SetRoots(v.callContext, dirs) },
+		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: func(dirs []string) { v.manager.SetRootsAndNotifyServers(v.callContext, dirs) },
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
 		StateDirs: permission.StateDirs{
 			Memory:      projectMemoryDirs(plan, transcriptsDir),
@@ -175,7 +175,7 @@ func (p permissionPromptTool) Ask(ctx context.Context, q protocol.PermissionRequ
 	case result.IsError:
 		return protocol.PermissionAnswer{AskFailure: result.Content.Plain(), CallFailed: true}, nil
 	}
-	answer := permission.ReadAnswer(json.RawMessage(result.Content.Plain()))
+	answer := permission.ParseAnswerOrAskFailure(json.RawMessage(result.Content.Plain()))
 	if answer.AskFailure != "" {
 		answer.AskFailure = "The permission prompt tool returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
 			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all."

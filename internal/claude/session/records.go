@@ -48,9 +48,9 @@ type recorder struct {
 	debug       *debugLog               // nil means no --debug
 	telemetry   *telemetryExport        // nil means that none is sent
 	checkpoints *checkpoint.History     // nil means files are not kept
-	lastInit    atomic.Pointer[protocol.Init]
-	lastResult  atomic.Pointer[protocol.Result]
-	clock       *clock.Source
+	lastInit    atomic.Pointer[protocol.InitEvent]
+	lastResult  atomic.Pointer[protocol.ResultEvent]
+	clock       *clock.TimeAndIDSource
 }
 
 func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
@@ -75,7 +75,7 @@ func openTranscriptAndRestoreScenario(plan launch.Plan, t transcript.ContextSour
 	r.scenario = &playedScenario{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
 	state := r.transcript.ScenarioState()
 	if state != nil {
-		if err := r.scenario.Restore(state); err != nil {
+		if err := r.scenario.RestoreReportingDroppedParts(state); err != nil {
 			r.WarnOnStderr("the state of the scenario was not restored: " + err.Error())
 		}
 	}
@@ -121,9 +121,9 @@ func (r *recorder) recordOutsideTranscript(ctx context.Context, ev protocol.Even
 		if r.journal == nil {
 			r.hintAtSetupMistakeOfCall(ev)
 		}
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		r.lastInit.Store(ev)
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		r.lastResult.Store(ev)
 		r.saveScenarioStateInTranscript()
 		r.journalUnmetResultsAndUnplayedStep(ctx)
@@ -136,7 +136,7 @@ func (r *recorder) recordOutsideTranscript(ctx context.Context, ev protocol.Even
 	}
 	r.recordFileCheckpoints(ev)
 	if r.journal != nil || r.scenario.hasExpectations() {
-		r.journalAndCountForExpectations(journal.Lines(ev))
+		r.journalAndCountForExpectations(journal.LinesOfEvent(ev))
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 	switch {
 	case rejected && !scenario.HasExpectationForCall(ev.Use.Name, ev.Use.Input):
 		r.WarnUnlessRunAsClaude("the tool " + ev.Use.Name + " rejected its scripted input")
-	case rejected || scenario.ExpectsTool(ev.Use.Name):
+	case rejected || scenario.HasExpectationAboutTool(ev.Use.Name):
 	case ev.Result.UnknownTool:
 		r.WarnUnlessRunAsClaude("the script calls the tool " + ev.Use.Name + ", which does not exist here")
 	case journal.PermissionOf(ev).IsDeniedForLackOfAllowRule():
@@ -206,7 +206,7 @@ func (r *recorder) stopTelemetryAndJudgeExpectations(exitCode int) (unmet []stri
 			whole.Write(journalLineOfExpectation(j))
 		}
 	}
-	for _, j := range append(r.scenario.UnmetResults(), judged...) {
+	for _, j := range append(r.scenario.UnmetResultExpectations(), judged...) {
 		if !j.IsMet {
 			unmet = append(unmet, j.String())
 		}
@@ -228,7 +228,7 @@ func (r *recorder) saveScenarioStateInTranscript() {
 func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleState string, more ...protocol.Field) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range prompt.UUIDs {
-			frame := protocol.CommandLifecycle(id, lifecycleState)
+			frame := protocol.CommandLifecycleEvent(id, lifecycleState)
 			frame.Fields = append(frame.Fields, more...)
 			frame.UUID, frame.SessionID = r.clock.NewID(), r.ID()
 			if !yield(frame, nil) {
@@ -323,7 +323,7 @@ func (r *recorder) redactSecrets(text string) string {
 type playedScenario struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
-	clock          *clock.Source
+	clock          *clock.TimeAndIDSource
 	started        time.Time
 	summary        journal.Summary // empty without expectations
 	missesReported int             // how many of the unexpected results are already in the journal
@@ -345,7 +345,7 @@ func (p *playedScenario) addToExpectationSummary(lines ...journal.Body) {
 
 // takeNewMisses returns the unexpected results since its last call.
 func (p *playedScenario) takeNewMisses() []scenarios.ExpectationResult {
-	all := p.UnmetResults()
+	all := p.UnmetResultExpectations()
 	fresh := all[min(p.missesReported, len(all)):]
 	p.missesReported = len(all)
 	return fresh
@@ -389,9 +389,9 @@ func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {
 	if plan.Settings.DisableAllHooks || plan.Customization.AllDisabled() {
 		return nil
 	}
-	var sources []hook.Source
+	var sources []hook.SettingsHooks
 	for _, h := range plan.Settings.Hooks {
-		sources = append(sources, hook.Source{Name: string(h.Source), Raw: h.Raw})
+		sources = append(sources, hook.SettingsHooks{Name: string(h.Source), Raw: h.Raw})
 	}
 	for _, h := range hook.List(sources, hook.Policy{}).Hooks {
 		list = append(list, telemetry.RegisteredHook{Event: h.Event, Kind: h.Type, Source: h.Source, Matcher: h.Matcher})
@@ -404,7 +404,7 @@ func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.Permissio
 	if e == nil {
 		return
 	}
-	for _, ran := range e.hooks.TakeReports() {
+	for _, ran := range e.hooks.TakeEventStats() {
 		e.recorder.RecordHooks(ran)
 	}
 	now := e.state.SessionStateSnapshot()

@@ -50,7 +50,7 @@ func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Mo
 	if p.failure != nil {
 		return failingModel{p.failure}
 	}
-	return scriptedAgentModel{p, p.engine.Subagent(script)}
+	return scriptedAgentModel{p, p.engine.NewSubagentEngine(script)}
 }
 
 type scriptedAgentModel struct {

@@ -48,7 +48,7 @@ type HostCallbacks interface {
 }
 
 type sessionMCPServers struct {
-	plan            launch.Servers
+	plan            launch.MCPServers
 	inventory       *toolInventory
 	records         *recorder
 	requestAnswerer serverRequestAnswerer
@@ -186,7 +186,7 @@ func (v *sessionMCPServers) instructions() (list []transcript.ListedItem) {
 func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 	return executor.Composite{
 		executor.RemoveTools(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
-		executor.RemoveTools(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
+		executor.RemoveTools(func(t protocol.Tool) bool { return v.inventory.isDisallowedByFlag(t.Name) })(executor.MCPResources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
 	}
 }
 
@@ -205,7 +205,7 @@ func (v *sessionMCPServers) findTool(name string) (protocol.Tool, bool) {
 // reconnectFailedServerOfCall connects a failed server again if the model calls one of its tools. failureNoteForModel
 // says why that was impossible. isToolKnown reports whether the called tool exists afterwards.
 func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, call protocol.ToolUse) (failureNoteForModel string, isToolKnown bool) {
-	failureNoteForModel, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
+	failureNoteForModel, _ = v.manager.TryReconnectServerOfTool(ctx, call.Name, call.ID)
 	_, isToolKnown = v.findTool(call.Name)
 	return failureNoteForModel, isToolKnown
 }
@@ -228,7 +228,7 @@ func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
 	if !v.isSearchable(t) || v.inventory.plan.SearchFrom == 0 {
 		return v.isSearchable(t)
 	}
-	model := claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.Model()))
+	model := claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.NextRequestModel()))
 	tokens := model.Context.DeferredTools
 	for _, t := range v.manager.Tools() {
 		tokens += (len(t.Name) + len(t.Description) + len(t.InputSchema)) / bytesPerToken
@@ -281,7 +281,7 @@ func (a serverRequestAnswerer) samplingAnswerer() (answerOrNil func(context.Cont
 		if n := len(in.Messages); n > 0 {
 			prompt = samplingText(in.Messages[n-1].Content)
 		}
-		answer, err := sampler.Sample(ctx, server, prompt)
+		answer, err := sampler.AnswerSamplingRequest(ctx, server, prompt)
 		switch {
 		case err != nil:
 			return nil, err
@@ -321,7 +321,7 @@ func samplingText(content json.RawMessage) string {
 // mcpResultFilesAndJournal stores large results and binary results of servers in files, and a record of each call in the journal.
 type mcpResultFilesAndJournal struct {
 	records *recorder
-	clock   *clock.Source
+	clock   *clock.TimeAndIDSource
 }
 
 // Now, RecordCall and RecordNotification implement mcp.CallRecorder.
@@ -336,7 +336,7 @@ func (r mcpResultFilesAndJournal) RecordNotification(n mcp.NotificationRecord) {
 }
 
 func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
-	result, err := v.manager.Call(ctx, mcp.CallRequest{Tool: mcp.CanonicalName(server, tool), Input: input})
+	result, err := v.manager.Call(ctx, mcp.CallRequest{Tool: mcp.CanonicalToolName(server, tool), Input: input})
 	switch {
 	case err != nil:
 		return "", err
@@ -347,7 +347,7 @@ func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool st
 	}
 }
 
-// SaveBlob implements mcp.Files. It saves a binary result in the transcript's directory and returns the file's path.
+// SaveBlob implements mcp.ResultFileStore. It saves a binary result in the transcript's directory and returns the file's path.
 func (r mcpResultFilesAndJournal) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResultFile(r.newResultFileName(server, "blob", extensionOf(mediaType)), data)
 }
@@ -376,6 +376,6 @@ func (r mcpResultFilesAndJournal) SaveText(tool protocol.Tool, name, text string
 }
 
 func (r mcpResultFilesAndJournal) newResultFileName(server, kind, ext string) string {
-	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, kind), "mcp__"), "__", "-", 1)
+	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalToolName(server, kind), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.newSixCharacterID(), ext)
 }

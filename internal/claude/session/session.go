@@ -58,7 +58,7 @@ type conversation struct {
 	records               *recorder
 	causeOfCancelledStart func() error // returns why the context of Start was cancelled, or nil if it was not
 
-	delayedResults []*protocol.Result // used only by the running turn
+	delayedResults []*protocol.ResultEvent // used only by the running turn
 
 	mu                 sync.Mutex // guards the following fields
 	simulator          *simulator.Simulator
@@ -80,9 +80,9 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s.conversation = &conversation{records: s.records, causeOfCancelledStart: func() error { return nil }}
 	s.context.spentUSD = func() float64 { return s.conversation.simulator.SpentUSDInProcess() }
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
-	s.state.SetModel(s.plan.Model.Name)
+	s.state.SetModelAndClearTurnModel(s.plan.Model.Name)
 	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {
-		s.state.SetModel(last.Model)
+		s.state.SetModelAndClearTurnModel(last.Model)
 	}
 	s.state.SetReportedEffort(s.plan.Model.Effort)
 	s.state.SetThinking(s.plan.Model.Thinking)
@@ -106,7 +106,7 @@ func (s *Session) buildParts(host Host) error {
 	elicit := func(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 		return s.hooks.answerElicitation(ctx, q, s.servers.requestAnswerer)
 	}
-	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || expectsMCP, elicit); err != nil {
+	if err := s.servers.createManager(s.policy.WorkingDirectories(), plan.Records.Capture != "" || expectsMCP, elicit); err != nil {
 		return err
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)
@@ -148,15 +148,15 @@ func (s *Session) buildOptionsAndArmFault(prompt launch.SystemPromptAndSchema) (
 			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, IsSandbox: plan.Limits.IsSandbox, DescribesJSON: plan.Profile.Has(claudecode.FeatureInvalidJSONReportedAsMalformedResponse),
 		},
 		Display: simulator.DisplayOptions{
-			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, ChangedInput: plan.Profile.Has(claudecode.FeatureResultsReportChangedInputAndRemedies), LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.HasSeedAndStart(),
+			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, ChangedInput: plan.Profile.Has(claudecode.FeatureResultsReportChangedInputAndRemedies), LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.IsReproducible(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionOrigin{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.InstructionFiles),
+				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.AllDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionsLoadedHookInputs(plan.Customization.InstructionFiles),
 			},
-			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Costs: t.PreviousCosts(),
+			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Costs: t.PreviousModelUsage(),
 		},
 	}
 	o.Display.FastModeState, o.Display.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
@@ -166,13 +166,13 @@ func (s *Session) buildOptionsAndArmFault(prompt launch.SystemPromptAndSchema) (
 	if !plan.Customization.Bare {
 		o.Main.Mentions = mentionedFileReader{s.tools, s.background.tasks, plan.CWD, plan.Home}
 	}
-	if use, message, ok := t.Deferred(); ok {
+	if use, message, ok := t.DeferredCall(); ok {
 		o.Main.Deferred = &simulator.DeferredCall{Use: use, Message: message}
 	}
 	if prompt.Schema == "" {
 		return o, nil
 	}
-	schema, err := outputschema.Compile(prompt.Schema)
+	schema, err := outputschema.CompileJSONSchemaFlag(prompt.Schema)
 	o.Main.Schema = schema
 	return o, err
 }
@@ -188,7 +188,7 @@ func slashCommands(s *Session) *command.Set {
 // [Session.WaitUntilTurnMayStart] waits for them. After ctx is cancelled, the session yields no more results.
 func (s *Session) Start(ctx context.Context) error {
 	if s.plan.Entrypoint != "cli" {
-		fmt.Fprint(s.plan.Stderr, apiKeyHelperFailure(ctx, s.plan))
+		fmt.Fprint(s.plan.Stderr, runAPIKeyHelperReportFailure(ctx, s.plan))
 	}
 	s.conversation.causeOfCancelledStart = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -256,7 +256,7 @@ func (t queueFlushingTranscript) Record(ev protocol.Event) error {
 		return nil // after a signal, the transcript gets only its closing lines
 	}
 	queue, isQueue := t.host.(interface{ RecordDequeuedBeforeFinalReply() })
-	if a, ok := ev.(*protocol.Assistant); isQueue && ok && a.ParentToolUseID == nil && a.Final != nil && len(a.Final.Calls) == 0 {
+	if a, ok := ev.(*protocol.AssistantEvent); isQueue && ok && a.ParentToolUseID == nil && a.Final != nil && len(a.Final.Calls) == 0 {
 		queue.RecordDequeuedBeforeFinalReply()
 	}
 	t.conversation.runTranscriptChanges(&t.conversation.changesAtNextEvent)
@@ -280,7 +280,7 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 		s.conversation.applyPendingTranscriptChanges()
 		defer s.conversation.copyCostFromSimulator()
 		defer s.conversation.applyPendingTranscriptChanges()
-		s.recordAndYieldEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in)))(yield)
+		s.recordAndYieldEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.RunTurn(ctx, in)))(yield)
 	}
 }
 
@@ -289,7 +289,7 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 func (s *Session) PlayTurnsAndBackgroundWork(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
+		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.RunTurn(ctx, in))
 		all = append(all, s.records.promptLifecycleEvents(in, "started"), turn, s.records.promptLifecycleEvents(in, "completed"))
 	}
 	all = append(all, backgroundWorkAndItsTurns(ctx, s), turnsOfWakeups(ctx, s))
@@ -325,7 +325,7 @@ func turnsOfWakeups(ctx context.Context, s *Session) Events {
 			in := protocol.UserMessage{Content: protocol.Content{Text: job.Prompt}, UUID: s.plan.Clock.NewID(), Source: protocol.PromptSourceWakeup, Verbatim: true}
 			reported := protocol.UserMessage{UUIDs: []string{in.UUID}}
 			started := s.records.promptLifecycleEvents(reported, "started", protocol.Field{Key: "wakeup_source", Value: in.Source}, protocol.Field{Key: "scheduled_for", Value: job.At.UnixMilli()})
-			turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
+			turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.RunTurn(ctx, in))
 			for ev, err := range concatEvents(started, turn, s.records.promptLifecycleEvents(reported, "completed"), backgroundWorkAndItsTurns(ctx, s)) {
 				if !yield(ev, err) || err != nil {
 					return
@@ -336,12 +336,12 @@ func turnsOfWakeups(ctx context.Context, s *Session) Events {
 }
 
 // delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does if no more prompts
-// can arrive. Delayed results precede the next result that is not delayed; see also [DelayedResultsAtSessionEnd].
+// can arrive. Delayed results precede the next result that is not delayed; see also [TakeDelayedResultsAtSessionEnd].
 func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	host := s.servers.requestAnswerer.host
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			result, isResult := ev.(*protocol.Result)
+			result, isResult := ev.(*protocol.ResultEvent)
 			if isResult = isResult && err == nil; isResult {
 				s.conversation.delayedResults = append(s.conversation.delayedResults, result)
 				s.records.lastResult.Store(result)
@@ -360,8 +360,8 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	}
 }
 
-// DelayedResultsAtSessionEnd yields the results that are still delayed when a session ends, with the total usage.
-func DelayedResultsAtSessionEnd(s *Session) Events {
+// TakeDelayedResultsAtSessionEnd yields the results that are still delayed when a session ends, with the total usage.
+func TakeDelayedResultsAtSessionEnd(s *Session) Events {
 	return s.recordAndYieldEvents(takeDelayedResults(s))
 }
 
@@ -382,7 +382,7 @@ func takeDelayedResults(s *Session) Events {
 func (s *Session) recordAndYieldEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if _, isResult := ev.(*protocol.Result); isResult && s.conversation.causeOfCancelledStart() != nil {
+			if _, isResult := ev.(*protocol.ResultEvent); isResult && s.conversation.causeOfCancelledStart() != nil {
 				yield(nil, s.conversation.causeOfCancelledStart())
 				return
 			}
@@ -412,17 +412,17 @@ func (s *Session) Close(ctx context.Context) {
 		s.records.recordOutsideTranscript(ctx, notice)
 	}
 	s.servers.close(ctx)
-	total := &protocol.Result{SubagentStats: &protocol.SubagentCounts{}}
-	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
+	total := &protocol.ResultEvent{SubagentStats: &protocol.SubagentCounts{}}
+	s.conversation.simulator.RefreshTotals([]*protocol.ResultEvent{total})
 	s.records.transcript.SetCosts(total)
 	s.records.warnIfTranscriptNotSaved(s.records.transcript.Close())
 	s.tools.breakpointGates.closeGatesAndWarnFailedConditions(s.records)
 	s.records.stopTelemetryAndCloseLogs()
 }
 
-// RemainingFrames yields the frames that follow the last turn: the last lines of the transcript (with
+// TakeRemainingFrames yields the frames that follow the last turn: the last lines of the transcript (with
 // --session-mirror), and the responses of asynchronous hooks that finished late.
-func (s *Session) RemainingFrames() Events {
+func (s *Session) TakeRemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, frame := range takeMirrorAndAsyncHookFrames(s) {
 			if !yield(frame, nil) {
@@ -447,11 +447,11 @@ func takeMirrorAndAsyncHookFrames(s *Session) []protocol.Event {
 }
 
 // LastResult returns the result of the last turn, even if it is delayed; nil means none.
-func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
+func (s *Session) LastResult() *protocol.ResultEvent { return s.records.lastResult.Load() }
 
-// CheckScenarioExpectations compares the actions of the process with the expectations of the scenario and returns one line for
+// JudgeScenarioAndStopTelemetry compares the actions of the process with the expectations of the scenario and returns one line for
 // each missed expectation. It returns none if another process does this comparison. It may be called only once.
-func (s *Session) CheckScenarioExpectations(exitCode int) (missedExpectationLines []string) {
+func (s *Session) JudgeScenarioAndStopTelemetry(exitCode int) (missedExpectationLines []string) {
 	if s.plan.Output.DeferVerdict {
 		return nil
 	}

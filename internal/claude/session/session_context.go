@@ -32,11 +32,11 @@ type sessionContext struct {
 	hasCheckedCalls atomic.Bool // the API has checked the tool calls of an earlier request
 }
 
-// Init returns the init event of a turn from flags, settings and the current servers.
-func (s *sessionContext) Init(context.Context) protocol.Init {
+// InitEventWithModelWarning returns the init event of a turn from flags, settings and the current servers.
+func (s *sessionContext) InitEventWithModelWarning(context.Context) protocol.InitEvent {
 	s.warnAboutUnknownModel()
 	plan, v := &s.plan, s.tools.servers
-	ev := plan.Profile.Init()
+	ev := plan.Profile.InitEventTemplate()
 	ev.FastModeState, ev.FastModeDisabledReason = plan.Profile.FastMode(plan.Model.Name)
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
@@ -60,12 +60,12 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = appendMCPNames(s.tools.inventory.initEventBuiltinTools(v.manager.HasResources()), tools)
-	_, disabledPlugins := plan.Settings.EnabledPlugins()
+	_, disabledPlugins := plan.Settings.EnabledAndDisabledPlugins()
 	ev.Plugins = slices.DeleteFunc(ev.Plugins, func(p protocol.Plugin) bool { return slices.Contains(disabledPlugins, p.Source) })
 	plan.Catalog.FillInit(&ev)
 	for _, st := range v.manager.Servers() {
 		for _, p := range st.Prompts {
-			ev.SlashCommands = append(ev.SlashCommands, p.Command())
+			ev.SlashCommands = append(ev.SlashCommands, p.SlashCommand())
 		}
 	}
 	if plan.Customization.NoCommands {
@@ -93,14 +93,14 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 		afterHookOutput = append(afterHookOutput, strings.Join(texts, "\n\n"))
 	}
 	if s.tools.policy.Mode() == protocol.ModePlan && !s.plan.Transcript.NoPersist {
-		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanModeFile(s.records.transcript.CreatePlanName(prompt)))
+		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanModeFile(s.records.transcript.EnsurePlanName(prompt)))
 	}
 	return beforeHookOutput, afterHookOutput
 }
 
 // additionalDirsListedInInit selects the additional directories that init lists. It lists all that the host added. Of
 // the others, it omits those below the session's directory and those that only the project's settings name.
-func (s *sessionContext) additionalDirsListedInInit(candidates []permission.Directory) []string {
+func (s *sessionContext) additionalDirsListedInInit(candidates []permission.WorkingDirectory) []string {
 	var own, others []settings.AdditionalWorkingDirectory
 	for _, d := range s.plan.Settings.Permissions.Directories {
 		if d.Source == settings.SourceProject || d.Source == settings.SourceLocal {
@@ -123,7 +123,7 @@ func (s *sessionContext) additionalDirsListedInInit(candidates []permission.Dire
 // warnAboutUnknownModel warns on stderr, once for each model, that the real CLI does not know the
 // current model (spec: cli-observed 1). It accepts the scenario's default model under any name.
 func (s *sessionContext) warnAboutUnknownModel() {
-	name := s.state.Model()
+	name := s.state.NextRequestModel()
 	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).IsKnown || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
 		return
 	}
@@ -145,7 +145,7 @@ func (s *sessionContext) warnAboutUnknownModel() {
 func (s *sessionContext) SessionContext(agentID string) transcript.SessionContext {
 	requester, name := s.requestingAgentAndModel(agentID)
 	listed := s.builtinToolsOfferedTo(requester)
-	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
+	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.NextRequestModel()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.Prompts.PreferBash, ExplainsAuto: facts.Prompts.AutoModeWithoutBashHint}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
 	if now.Launch = requester.Launch; now.Launch.WorktreePath != "" {
@@ -208,9 +208,9 @@ func (s *sessionContext) remainingLimits(model string) protocol.RemainingLimits 
 func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgent agent.RequestingAgent, modelName string) {
 	r := s.tools.agents.RequestingAgent(agentID)
 	if r.ModelName == "" && s.tools.policy.Mode() == protocol.ModePlan {
-		return r, claudecode.ResolveModelInPlanMode(s.state.Model())
+		return r, claudecode.ResolveModelInPlanMode(s.state.NextRequestModel())
 	}
-	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
+	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.NextRequestModel()))
 }
 
 // builtinToolsOfferedTo returns the names of the built-in tools that the main conversation or an agent can call.
@@ -272,8 +272,8 @@ func (s *sessionContext) ChangedDirectory() string {
 	return ""
 }
 
-// AgentWorktree returns the worktree of an agent, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
-func (s *sessionContext) AgentWorktree(agentID string) string {
+// AgentWorktreeOrChangedDir returns the worktree of an agent, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
+func (s *sessionContext) AgentWorktreeOrChangedDir(agentID string) string {
 	if agentID == "" {
 		return s.ChangedDirectory()
 	}
@@ -287,7 +287,7 @@ func (s *sessionContext) GitStatus(agentID string) string {
 	if s.plan.Customization.NoGitInstructions || agentID == "" && s.plan.Prompt.ReplacesSystem || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""
 	}
-	return gitworktree.Git{Environ: s.tools.options.Environ}.DescribeRepository(s.tools.servers.callContext, cmp.Or(s.AgentWorktree(agentID), s.plan.CWD))
+	return gitworktree.Git{Environ: s.tools.options.Environ}.DescribeRepository(s.tools.servers.callContext, cmp.Or(s.AgentWorktreeOrChangedDir(agentID), s.plan.CWD))
 }
 
 func (s *sessionContext) additionalDirs() []string {
@@ -311,7 +311,7 @@ func (s *sessionContext) CurrentModel(agentID string) transcript.CurrentModel {
 	if effort != "" {
 		effort = cmp.Or(requester.Effort, effort)
 	}
-	return transcript.CurrentModel{Name: claudecode.ModelDisplayName(claudecode.ResolveModel(s.state.Model())), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
+	return transcript.CurrentModel{Name: claudecode.ModelDisplayName(claudecode.ResolveModel(s.state.NextRequestModel())), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
 // RequestContext returns the parts of requests to the model other than messages.

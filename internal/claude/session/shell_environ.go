@@ -47,7 +47,7 @@ func RealCLIMessagingSocketPath(plan launch.Plan) string {
 		return ""
 	}
 	pid := plan.PID
-	if plan.Clock.HasSeedAndStart() {
+	if plan.Clock.IsReproducible() {
 		pid = 1
 	}
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
@@ -69,9 +69,9 @@ func sessionDirBelowTaskTemp(plan launch.Plan, transcriptPath, sessionID string)
 	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcriptPath)), sessionID)
 }
 
-// apiKeyHelperFailure runs apiKeyHelper of the settings and returns the line that the real CLI prints if it fails (observed
+// runAPIKeyHelperReportFailure runs apiKeyHelper of the settings and returns the line that the real CLI prints if it fails (observed
 // with 2.1.330). claudeless does not use the key.
-func apiKeyHelperFailure(ctx context.Context, plan launch.Plan) string {
+func runAPIKeyHelperReportFailure(ctx context.Context, plan launch.Plan) string {
 	line, _ := plan.Settings.Merged()["apiKeyHelper"].(string)
 	if line == "" {
 		return ""

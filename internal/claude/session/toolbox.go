@@ -40,7 +40,7 @@ type toolbox struct {
 	prompter          permission.Prompter // answers questions about calls; nil means none
 	skills            *skillLibrary
 	worktreeAgents    worktreeAgentTools
-	agents            *agent.Agents
+	agents            *agent.CallExecutor
 	loadedTools       *loadedTools
 }
 
@@ -53,13 +53,13 @@ type toolboxDependencies struct {
 }
 
 func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDependencies, mcpServers *sessionMCPServers, pol *permissionPolicy) error {
-	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.HasSeedAndStart()
+	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.IsReproducible()
 	t.instructions = &instructionFileTracker{customization: plan.Customization, cwd: plan.CWD, state: deps.state, pathsReceivedBeforeResume: mcpServers.records.transcript.InstructionFilesLoadedByCalls(), receivedPathsByConversation: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
 		Environ: commandEnviron(plan, deps.state.SessionStateSnapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
-		ReadFiles: mcpServers.records.transcript.ReadFiles(),
+		ReadFiles: mcpServers.records.transcript.FilesReadBeforeResume(),
 		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccessPolicy{pol, t.inventory}, Paths: deps.background,
 	}
 	if w := plan.Worktree; w != nil {
@@ -83,12 +83,12 @@ func (t *toolbox) buildMiddlewareChain(plan launch.Plan, p toolboxDependencies) 
 	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinCallRouter{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.selectPermissionPrompter(p.host)
-	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: permissionUpdateFiles{plan, t.servers.records}}
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.NewPrompterRacingHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: permissionUpdateFiles{plan, t.servers.records}}
 	t.agents = p.background.agents
-	t.loadedTools = newLoadedTools(t.servers.records.transcript.History())
+	t.loadedTools = newLoadedTools(t.servers.records.transcript.ResumedHistory())
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
-		layer.Hooks(around), layer.Permission(permit), t.breakpointGates.middleware(plan, t.servers.records), executor.Canned(t.policy.cannedResults), executor.Func(t.runCallAndRecordLoadedTools))
+		layer.Hooks(around), layer.Permission(permit), t.breakpointGates.middleware(plan, t.servers.records), executor.Canned(t.policy.cannedResults), executor.NewMiddleware(t.runCallAndRecordLoadedTools))
 }
 
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
@@ -105,14 +105,14 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChangesBefore
 	p := simulator.ToolCallChangesBeforeShown{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
 	p.ReadOnly = builtin.ReadOnlyCall(call) || agent.IsAgentOrTask(call.Name) && !t.sequentialAgents
-	p.RunsAlone = t.breakpointGates.script != nil && t.breakpointGates.script.HasLimitedRule(call.Name)
+	p.RunsAlone = t.breakpointGates.script != nil && t.breakpointGates.script.HasRuleWithPauseLimit(call.Name)
 	return p
 }
 
 // Precheck inspects a call right before it runs, and may refuse it. A call with a result in the scenario is never
 // refused, because it runs no tool.
-func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{ObservedInput: t.builtinToolsForCaller(call).ObservedInput(call)}
+func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.PrecheckResult {
+	ready := simulator.PrecheckResult{ObservedInput: t.builtinToolsForCaller(call).ObservedInput(call)}
 	if _, known := t.Tool(call.Name); known {
 		t.agents.RecordToolKnownToCaller(call)
 	}
@@ -129,7 +129,7 @@ func (t *toolbox) refuseSkillInItsOwnAgent(call protocol.ToolUse) *protocol.Tool
 		return nil
 	}
 	text := "Skill " + name + " is already executing in this forked context — you are the subagent running it. Execute the instructions in the skill body directly instead of re-invoking the Skill tool."
-	refusal := protocol.UsageError(text)
+	refusal := protocol.UsageErrorResult(text)
 	refusal.Output = "Error: " + text
 	return &refusal
 }
@@ -137,11 +137,11 @@ func (t *toolbox) refuseSkillInItsOwnAgent(call protocol.ToolUse) *protocol.Tool
 // reconnectOrRefuseCall returns the error for a call that no tool of the session accepts, or nil. If the tool may belong to
 // a failed MCP server, it first connects this server again.
 func (t *toolbox) reconnectOrRefuseCall(ctx context.Context, call protocol.ToolUse) *executor.Result {
-	if v, refused := t.policy.RefuseFile(call); refused {
+	if v, refused := t.policy.FileDenialByRule(call); refused {
 		return new(layer.Denial(v))
 	}
 	if text, refused := t.inventory.unavailableBuiltinToolText(call); refused {
-		result := executor.UnavailableResult(text)
+		result := executor.UnknownToolResultWithText(text)
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // false if the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
@@ -159,7 +159,7 @@ func (t *toolbox) reconnectOrRefuseCall(ctx context.Context, call protocol.ToolU
 	case known:
 		return nil
 	case note != "":
-		return new(executor.ResultOf(executor.UnavailableResult("Error: No such tool available: " + call.Name + ". " + note)))
+		return new(executor.ResultOf(executor.UnknownToolResultWithText("Error: No such tool available: " + call.Name + ". " + note)))
 	}
 	names := t.inventory.offeredBuiltinTools(t.servers.manager.HasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
@@ -175,13 +175,13 @@ func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerNameAndSo
 	return nil
 }
 
-// RewriteOutput converts tool output that a hook has replaced to the content of a result; see [builtin.ContentFromHookOutput].
-func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool) {
+// ContentOfHookOutput converts tool output that a hook has replaced to the content of a result; see [builtin.ContentFromHookOutput].
+func (t *toolbox) ContentOfHookOutput(tool string, output json.RawMessage) (protocol.Content, bool) {
 	return builtin.ContentFromHookOutput(tool, output)
 }
 
-// CheckHookReplacedInput checks and completes input that a hook has set for a call. refusal is nil if the call may run.
-func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
+// CompleteAndCheckHookInput checks and completes input that a hook has set for a call. refusal is nil if the call may run.
+func (t *toolbox) CompleteAndCheckHookInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
 	call.Input = t.policy.RemoveUnknownBuiltinInputKeys(call.Name, call.Input)
 	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
 		call.Input = complete
@@ -230,8 +230,8 @@ func newUnconnectedBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGate
 	return g, err
 }
 
-func (g breakpointGates) scenarioThenDebuggerGates() []debug.Gate {
-	var all []debug.Gate
+func (g breakpointGates) scenarioThenDebuggerGates() []debug.ToolCallGate {
+	var all []debug.ToolCallGate
 	if g.script != nil {
 		all = append(all, g.script)
 	}
@@ -284,7 +284,7 @@ func (t *toolbox) canonicalToolName(ctx context.Context, name string) string {
 	if err != nil {
 		return name
 	}
-	return executor.NewIndex(tools).Canonical(name)
+	return executor.NewToolNameIndex(tools).Canonical(name)
 }
 
 // debuggerCallDescriber gives a debugger access to the session's calls.
@@ -312,9 +312,9 @@ type realCLITextError string
 
 func (e realCLITextError) Error() string { return string(e) }
 
-// RunCommand runs a shell command that a command file contains. Either the session's permission rules or
+// GrantRulesAndRunShellCommand runs a shell command that a command file contains. Either the session's permission rules or
 // allowRulesOfFile must allow the command. commandAsWritten is the command as it is written in the file, for errors.
-func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
+func (t *toolbox) GrantRulesAndRunShellCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
 		return "", err
@@ -386,7 +386,7 @@ func (i *instructionFileTracker) takeInstructionsForAccessedFile(call protocol.T
 	known[accessedFile] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
 	var agentsTexts []string
-	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.InstructionFileOptions, accessedFile, known) {
+	for _, m := range catalog.FindInstructionFilesForAccess(*i.customization.InstructionFileOptions, accessedFile, known) {
 		known[m.Path] = true
 		if m.IsAgentsMD {
 			agentsTexts = append(agentsTexts, "Contents of "+m.Path+":\n\n"+m.Text)
@@ -452,9 +452,9 @@ func instructionText(memories []catalog.InstructionFile) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// NewContext implements [simulator.ContextSource]. It returns files that changed after the session
+// TakeNewContextFiles implements [simulator.ContextSource]. It returns files that changed after the session
 // wrote them, and instruction files that apply from now on.
-func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
+func (t *toolbox) TakeNewContextFiles(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructionsOfAgent(agent)
 	}

@@ -30,7 +30,7 @@ const (
 // Config is the telemetry configuration of the environment. Config{} means that telemetry is off.
 type Config struct {
 	// Metrics, Logs and Traces are the destinations of the signals; nil means that the signal is not sent.
-	Metrics, Logs, Traces *Target
+	Metrics, Logs, Traces *ExportTarget
 
 	Prompts      bool        // OTEL_LOG_USER_PROMPTS: prompts are not redacted
 	Responses    bool        // OTEL_LOG_ASSISTANT_RESPONSES: send the text of replies
@@ -44,8 +44,8 @@ type Config struct {
 	Terminal     string // terminal.type; empty means unknown
 }
 
-// Target is the destination of one signal.
-type Target struct {
+// ExportTarget is the destination of one signal.
+type ExportTarget struct {
 	Protocol string
 	URL      string // for grpc, without the path of the signal
 	Headers  [][2]string
@@ -58,8 +58,8 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	if !isTrueInEnvironment(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
 		return Config{}, nil
 	}
-	read := func(signal, interval string, fallback time.Duration) *Target {
-		target, warning := readTarget(getenv, signal)
+	read := func(signal, interval string, fallback time.Duration) *ExportTarget {
+		target, warning := readExportTarget(getenv, signal)
 		if warning != "" {
 			warnings = append(warnings, warning)
 		}
@@ -87,8 +87,8 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 // IsEnabled reports whether any signal is sent.
 func (c Config) IsEnabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
 
-// readTarget returns the destination of a signal (nil if it is not sent), and a warning if a value is not supported.
-func readTarget(getenv func(string) string, signal string) (*Target, string) {
+// readExportTarget returns the destination of a signal (nil if it is not sent), and a warning if a value is not supported.
+func readExportTarget(getenv func(string) string, signal string) (*ExportTarget, string) {
 	name := "OTEL_" + signal + "_EXPORTER"
 	wanted := false
 	for word := range strings.SplitSeq(getenv(name), ",") {
@@ -107,7 +107,7 @@ func readTarget(getenv func(string) string, signal string) (*Target, string) {
 		return getenv("OTEL_EXPORTER_OTLP_" + signal + "_" + suffix), getenv("OTEL_EXPORTER_OTLP_" + suffix)
 	}
 	own, shared := setting("PROTOCOL")
-	t := &Target{Protocol: cmp.Or(own, shared, protocolHTTPProtobuf)}
+	t := &ExportTarget{Protocol: cmp.Or(own, shared, protocolHTTPProtobuf)}
 	if !slices.Contains([]string{protocolHTTPJSON, protocolHTTPProtobuf, protocolGRPC}, t.Protocol) {
 		return nil, fmt.Sprintf("OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol %q: expected http/json, http/protobuf or grpc", t.Protocol)
 	}
@@ -144,13 +144,13 @@ func parseMilliseconds(text string, fallback time.Duration) time.Duration {
 const userAgent = "OTel-OTLP-Exporter-JavaScript/0.208.0"
 
 type exporter struct {
-	target Target
+	target ExportTarget
 	signal string
 	client *http.Client
 }
 
 // newExporter prepares an exporter; it connects when it sends.
-func newExporter(t Target, signal string) *exporter {
+func newExporter(t ExportTarget, signal string) *exporter {
 	transport := &http.Transport{}
 	if t.Protocol == protocolGRPC { // without TLS, HTTP/2 must be set; with TLS, client and server negotiate it
 		transport.Protocols = &http.Protocols{}

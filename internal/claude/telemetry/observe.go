@@ -53,32 +53,32 @@ func (r *Recorder) Record(ev protocol.Event, at SessionModeAndModel) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.moment = at
-	r.handleEvent(ev)
+	r.recordSessionEvent(ev)
 }
 
-func (r *Recorder) handleEvent(ev protocol.Event) {
+func (r *Recorder) recordSessionEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.TranscriptOnlyEvent:
-		r.handleEvent(ev.Event)
+		r.recordSessionEvent(ev.Event)
 	case *protocol.PromptAccepted:
 		r.beginTurn(ev)
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		r.recordSessionStartAndHeldPrompt(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
 		line := r.findOrAddConversation("", "")
 		if line.attempts++; line.attempts == 1 {
 			line.firstFailure = r.options.Clock.Now()
 		}
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		r.recordSessionStartAndHeldPrompt(nil)
 		r.recordAssistant(ev)
 	case *protocol.ToolExecuted:
 		r.recordTool(ev)
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		if ev.Subtype == "task_notification" {
 			r.recordAgentEnd(ev)
 		}
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		r.recordSessionStartAndHeldPrompt(nil)
 		r.endTurn()
 	}
@@ -124,7 +124,7 @@ func (r *Recorder) flushHeldPrompt() {
 		"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length,
 		"interaction.sequence": r.state.turns, "parent.source": "none", "queued_sends": 0,
 	}
-	r.recordEvent("user_prompt", r.state.interaction.SpanID, attributeValues{"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID})
+	r.recordLogEvent("user_prompt", r.state.interaction.SpanID, attributeValues{"prompt_length": strconv.Itoa(length), "prompt": shown, "prompt_text": shown, "message.uuid": ev.UUID})
 }
 
 func (r *Recorder) endTurn() {
@@ -141,7 +141,7 @@ func (r *Recorder) endTurn() {
 }
 
 // recordAssistant records a block of an answer. The last block ends the request.
-func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
+func (r *Recorder) recordAssistant(ev *protocol.AssistantEvent) {
 	id := ev.AgentID
 	if id == "" && ev.ParentToolUseID != nil {
 		id = *ev.ParentToolUseID
@@ -168,7 +168,7 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 	}
 }
 
-func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conversationState, agentID string) {
+func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.AssistantEvent, l *conversationState, agentID string) {
 	now, u, name := r.options.Clock.Now(), ev.Final.Usage, ev.Message.Model
 	cost := claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
@@ -180,10 +180,10 @@ func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conv
 		"cost_usd": cost, "cost_usd_micros": int(math.Round(cost * 1e6)), "duration_ms": milliseconds(now.Sub(l.requestSent)), "ttft_ms": milliseconds(l.answerStarted.Sub(l.requestSent)),
 		"request_id": ev.RequestID, "speed": "normal", "message.uuid": ev.UUID,
 	})
-	r.recordEvent("api_request", r.state.interaction.SpanID, v)
+	r.recordLogEvent("api_request", r.state.interaction.SpanID, v)
 	if text := l.text.String(); text != "" {
 		v["response_length"], v["response"] = len([]rune(text)), textOrSubstitute(r.options.Responses, text, "")
-		r.recordEvent("assistant_response", r.state.interaction.SpanID, v)
+		r.recordLogEvent("assistant_response", r.state.interaction.SpanID, v)
 	}
 	r.recordRequestSpan(ev, l, v)
 	v["query_source"] = "main"
@@ -203,7 +203,7 @@ func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conv
 	l.requestSent = now
 }
 
-func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, attributes attributeValues) {
+func (r *Recorder) recordRequestSpan(ev *protocol.AssistantEvent, l *conversationState, attributes attributeValues) {
 	v := attributeValues{
 		"gen_ai.system": "anthropic", "gen_ai.request.model": attributes["model"], "llm_request.context": "interaction", "query_source_safe": attributes["query_source"],
 		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": attributes["request_id"], "first_content_ms": attributes["ttft_ms"],
@@ -230,7 +230,7 @@ func (r *Recorder) querySourceAttributes(conversation *conversationState, agentI
 	return v
 }
 
-func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, conversation *conversationState) {
+func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.AssistantEvent, conversation *conversationState) {
 	now := r.options.Clock.Now()
 	v := r.querySourceAttributes(conversation, failedReply.AgentID)
 	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiMessageOfCLIText(failedReply), "normal"
@@ -238,16 +238,16 @@ func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, convers
 	if failedReply.APIStatus != 0 {
 		v["status_code"] = failedReply.APIStatus
 	}
-	r.recordEvent("api_error", r.state.interaction.SpanID, v)
+	r.recordLogEvent("api_error", r.state.interaction.SpanID, v)
 	if conversation.attempts > 0 {
 		v["total_attempts"], v["total_retry_duration_ms"] = conversation.attempts+1, milliseconds(now.Sub(conversation.firstFailure))
-		r.recordEvent("api_retries_exhausted", r.state.interaction.SpanID, v)
+		r.recordLogEvent("api_retries_exhausted", r.state.interaction.SpanID, v)
 	}
 	conversation.attempts, conversation.requestSent = 0, now
 }
 
 // apiMessageOfCLIText extracts the message of the API from a text of the CLI such as "API Error: 529 Overloaded. …".
-func apiMessageOfCLIText(ev *protocol.Assistant) string {
+func apiMessageOfCLIText(ev *protocol.AssistantEvent) string {
 	text := ""
 	if len(ev.Message.Content) > 0 {
 		if block, ok := ev.Message.Content[0].(protocol.TextBlock); ok {
@@ -259,7 +259,7 @@ func apiMessageOfCLIText(ev *protocol.Assistant) string {
 	return short
 }
 
-func (r *Recorder) recordAgentEnd(ev *protocol.System) {
+func (r *Recorder) recordAgentEnd(ev *protocol.SystemEvent) {
 	id := ev.Text("task_id")
 	l := r.state.conversations[id]
 	if l == nil {
@@ -278,7 +278,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 		return
 	}
 	name := r.moment.Model
-	r.recordEvent("subagent_completed", r.state.interaction.SpanID, attributeValues{
+	r.recordLogEvent("subagent_completed", r.state.interaction.SpanID, attributeValues{
 		"agent_type": l.agent, "agent.source": "built-in", "is_built_in": true, "is_async": true, "total_tokens": usage.TotalTokens,
 		"total_tool_uses": usage.ToolUses, "duration_ms": usage.DurationMS, "model": name, "final_model": name, "model_swapped": false, "agent_id": id,
 	})
@@ -293,7 +293,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
-		r.recordEvent("tool_decision", span.SpanID, c.attributes)
+		r.recordLogEvent("tool_decision", span.SpanID, c.attributes)
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": names().LanguageByExtension[strings.ToLower(filepath.Ext(c.path))]})
 		}
@@ -341,14 +341,14 @@ func (r *Recorder) recordResultSpanAndMetrics(ev *protocol.ToolExecuted, c toolC
 		r.recordToolMetrics(ev, c)
 	}
 	if c.skill != "" && !ev.Result.IsError {
-		r.recordEvent("skill_activated", span.SpanID, attributeValues{
+		r.recordLogEvent("skill_activated", span.SpanID, attributeValues{
 			"skill.name": textOrSubstitute(r.options.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
 		})
 	}
 	if ev.Result.Server != "" {
 		v["mcp_server_scope"] = r.state.servers[ev.Result.Server]
 	}
-	r.recordEvent("tool_result", r.state.interaction.SpanID, v)
+	r.recordLogEvent("tool_result", r.state.interaction.SpanID, v)
 	r.recordSpan("tool.execution", ended, execution)
 	v["duration_ms"] = took
 }

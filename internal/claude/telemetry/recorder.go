@@ -33,7 +33,7 @@ type Options struct {
 	Machine                             Machine
 	SessionID                           string
 	Resumed, CustomBaseURL, Interactive bool
-	Clock                               *clock.Source
+	Clock                               *clock.TimeAndIDSource
 	Hooks                               []RegisteredHook // hooks of the settings
 }
 
@@ -89,7 +89,7 @@ func New(o Options) *Recorder {
 		state:  recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}},
 		tables: rowsBySignalName(),
 	}
-	for signal, target := range map[string]*Target{metricsSignalName: o.Metrics, logsSignalName: o.Logs, tracesSignalName: o.Traces} {
+	for signal, target := range map[string]*ExportTarget{metricsSignalName: o.Metrics, logsSignalName: o.Logs, tracesSignalName: o.Traces} {
 		if target != nil {
 			r.exporters[signal] = newExporter(*target, signal)
 		}
@@ -265,8 +265,8 @@ func (a attribute) equalKeyAndStringValue(b attribute) bool {
 	return a.Key == b.Key && (a.Value.String == nil || b.Value.String == nil || *a.Value.String == *b.Value.String)
 }
 
-// recordEvent records an event. span is the span that the event belongs to; it is used only if spans are sent.
-func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
+// recordLogEvent records an event. span is the span that the event belongs to; it is used only if spans are sent.
+func (r *Recorder) recordLogEvent(name string, span hexID, v attributeValues) {
 	if r.exporters[logsSignalName] == nil {
 		return
 	}
@@ -319,10 +319,10 @@ func textOrSubstitute(maySend bool, text, substitute string) string {
 	return cmp.Or(substitute, "<REDACTED>")
 }
 
-func (r *Recorder) recordSessionStartAndHeldPrompt(init *protocol.Init) {
+func (r *Recorder) recordSessionStartAndHeldPrompt(init *protocol.InitEvent) {
 	if !r.state.started {
 		r.state.started = true
-		r.recordEvent("managed_settings_resolved", nil, attributeValues{
+		r.recordLogEvent("managed_settings_resolved", nil, attributeValues{
 			"managed_settings.trigger": "startup", "managed_settings.sources": []string{}, "managed_settings.source_behavior": "first-wins",
 			"managed_settings.helper.state": "none", "managed_settings.helper.applied": "none",
 		})
@@ -340,13 +340,13 @@ func (r *Recorder) recordSessionStartAndHeldPrompt(init *protocol.Init) {
 	}
 }
 
-func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
+func (r *Recorder) recordHooksPluginsAndServers(init *protocol.InitEvent) {
 	for _, h := range r.options.Hooks {
 		v := attributeValues{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
 		if r.options.ToolDetails {
 			v["hook_matcher"] = h.Matcher
 		}
-		r.recordEvent("hook_registered", nil, v)
+		r.recordLogEvent("hook_registered", nil, v)
 	}
 	for _, p := range init.Plugins {
 		name, market, _ := strings.Cut(p.Source, "@")
@@ -355,7 +355,7 @@ func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
 		if builtin {
 			scope, enabled, market = "default-bundle", "default-enable", "builtin"
 		}
-		r.recordEvent("plugin_loaded", nil, attributeValues{
+		r.recordLogEvent("plugin_loaded", nil, attributeValues{
 			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": fmt.Sprintf("%x", sha256.Sum256([]byte(p.Source)))[:16],
 			"has_hooks": builtin, "has_mcp": false, "host_owned_mcp": false, "skill_path_count": 0, "command_path_count": 0, "agent_path_count": 0, "safe_mode": "false",
 		})
@@ -379,7 +379,7 @@ func (r *Recorder) recordServerConnection(server, status string) {
 	if status == "connected" {
 		r.state.connected[server] = r.options.Clock.Now()
 	}
-	r.recordEvent("mcp_server_connection", nil, v)
+	r.recordLogEvent("mcp_server_connection", nil, v)
 }
 
 func (r *Recorder) recordServersDisconnectedAtClose() {
@@ -401,8 +401,8 @@ func (r *Recorder) RecordHooks(run protocol.HookEventStats) {
 		"stdout_chars": number(run.OutputBytes), "additional_context_chars": number(run.ContextBytes), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",
 		"managed_only": "false", "hook_source": "merged", "safe_mode": "false",
 	}
-	r.recordEvent("hook_execution_start", r.state.interaction.SpanID, v)
-	r.recordEvent("hook_execution_complete", r.state.interaction.SpanID, v)
+	r.recordLogEvent("hook_execution_start", r.state.interaction.SpanID, v)
+	r.recordLogEvent("hook_execution_complete", r.state.interaction.SpanID, v)
 }
 
 func milliseconds(d time.Duration) int { return max(int(d.Milliseconds()), 0) }

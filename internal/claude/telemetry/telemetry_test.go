@@ -39,25 +39,25 @@ func TestReadConfig(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		env     []string
-		want    *Target
+		want    *ExportTarget
 		warning string
 	}{
 		{"off", []string{all}, nil, ""},
 		{"not a true value", []string{"CLAUDE_CODE_ENABLE_TELEMETRY=0", all}, nil, ""},
 		{"no exporter", []string{on}, nil, ""},
 		{"none", []string{on, "OTEL_LOGS_EXPORTER=none"}, nil, ""},
-		{"default", []string{on, all}, &Target{Protocol: protocolHTTPProtobuf, URL: "http://localhost:4318/v1/logs", Interval: 5 * time.Second}, ""},
+		{"default", []string{on, all}, &ExportTarget{Protocol: protocolHTTPProtobuf, URL: "http://localhost:4318/v1/logs", Interval: 5 * time.Second}, ""},
 		{
 			"endpoint and headers",
 			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "OTEL_EXPORTER_OTLP_HEADERS=x=1, y=a%20b", "OTEL_LOGS_EXPORT_INTERVAL=10"},
-			&Target{Protocol: protocolHTTPJSON, URL: "http://a:1/v1/logs", Headers: [][2]string{{"x", "1"}, {"y", "a b"}}, Interval: 10 * time.Millisecond}, "",
+			&ExportTarget{Protocol: protocolHTTPJSON, URL: "http://a:1/v1/logs", Headers: [][2]string{{"x", "1"}, {"y", "a b"}}, Interval: 10 * time.Millisecond}, "",
 		},
 		{
 			"of the signal",
 			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://b/x"},
-			&Target{Protocol: protocolHTTPJSON, URL: "http://b/x", Interval: 5 * time.Second}, "",
+			&ExportTarget{Protocol: protocolHTTPJSON, URL: "http://b/x", Interval: 5 * time.Second}, "",
 		},
-		{"grpc", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, &Target{Protocol: protocolGRPC, URL: "http://c:4317", Interval: 5 * time.Second}, ""},
+		{"grpc", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, &ExportTarget{Protocol: protocolGRPC, URL: "http://c:4317", Interval: 5 * time.Second}, ""},
 		{"console", []string{on, "OTEL_LOGS_EXPORTER=console"}, nil, `OTEL_LOGS_EXPORTER: the exporter "console" is not simulated; use otlp`},
 		{"protocol", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=tcp"}, nil, `OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol "tcp": expected http/json, http/protobuf or grpc`},
 	} {
@@ -81,11 +81,11 @@ func recordTurn(config Config) *Recorder {
 	at := SessionModeAndModel{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
 	r := New(Options{Config: config, Version: "2.1.330", SessionID: "s", Clock: clock.New(clock.Options{Seed: &seed, Start: &start})})
 	r.Record(&protocol.PromptAccepted{PromptID: "p", UUID: "u", Content: protocol.Content{Text: "hi"}}, at)
-	r.Record(&protocol.Init{}, at)
-	r.Record(&protocol.Assistant{RequestID: "req", Message: protocol.AssistantMessage{
+	r.Record(&protocol.InitEvent{}, at)
+	r.Record(&protocol.AssistantEvent{RequestID: "req", Message: protocol.AssistantMessage{
 		ID: "m", Model: "claude-opus-5-5", Content: []protocol.Block{protocol.TextBlock{Type: "text", Text: "hello"}},
 	}, Final: &protocol.CompletedMessageInfo{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: 3, OutputTokens: 2}}}, at)
-	r.Record(&protocol.Result{}, at)
+	r.Record(&protocol.ResultEvent{}, at)
 	return r
 }
 
@@ -93,7 +93,7 @@ func recordTurn(config Config) *Recorder {
 // the JSON of the same requests.
 func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
-	target := &Target{Protocol: protocolHTTPProtobuf}
+	target := &ExportTarget{Protocol: protocolHTTPProtobuf}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target})
 	for signal, message := range map[string]proto.Message{
 		metricsSignalName: &metrics.ExportMetricsServiceRequest{}, logsSignalName: &logs.ExportLogsServiceRequest{}, tracesSignalName: &trace.ExportTraceServiceRequest{},
@@ -175,7 +175,7 @@ func TestGRPC(t *testing.T) {
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	defer server.Close()
-	target := &Target{Protocol: protocolGRPC, URL: server.URL}
+	target := &ExportTarget{Protocol: protocolGRPC, URL: server.URL}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target, FlushTimeout: time.Minute})
 	r.Close(t.Context())
 	if err := r.LastError(); err != nil {
@@ -197,7 +197,7 @@ func TestGRPC(t *testing.T) {
 func TestDeltaAndCumulative(t *testing.T) {
 	t.Parallel()
 	for cumulative, want := range map[bool][]float64{false: {2, 1}, true: {2, 3}} {
-		r := recordTurn(Config{Metrics: &Target{}, Cumulative: cumulative})
+		r := recordTurn(Config{Metrics: &ExportTarget{}, Cumulative: cumulative})
 		r.takeUnsent(metricsSignalName)
 		r.counters = nil
 		r.addToMetric("commit.count", 2, nil)
@@ -217,7 +217,7 @@ func TestDeltaAndCumulative(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := recordTurn(Config{Metrics: &Target{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Minute}, Logs: &Target{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Second}})
+		r := recordTurn(Config{Metrics: &ExportTarget{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Minute}, Logs: &ExportTarget{Protocol: protocolHTTPJSON, URL: "http://x", Interval: time.Second}})
 		calls := map[string]int{}
 		for signal, e := range r.exporters {
 			e.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {

@@ -58,8 +58,8 @@ func (b *backgroundView) runningShellsText() string {
 	return ""
 }
 
-// handleEvent updates the list of tasks for an event. It returns a text about the end of a task, otherwise "".
-func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) (endText string) {
+// updateTasksForEvent updates the list of tasks for an event. It returns a text about the end of a task, otherwise "".
+func (b *backgroundView) updateTasksForEvent(ev *protocol.SystemEvent, now time.Time) (endText string) {
 	switch ev.Subtype {
 	case "task_started":
 		if ev.FieldValue("is_backgrounded") == true && ev.Text("parent_task_id") == "" {

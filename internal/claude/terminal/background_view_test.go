@@ -19,7 +19,7 @@ func TestBackgroundWork(t *testing.T) {
 	s := &term.console.screen
 	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 	event := func(subtype string, kv ...any) {
-		ev := &protocol.System{Subtype: subtype}
+		ev := &protocol.SystemEvent{Subtype: subtype}
 		for pair := range slices.Chunk(kv, 2) {
 			ev.Fields = append(ev.Fields, protocol.Field{Key: pair[0].(string), Value: pair[1]})
 		}

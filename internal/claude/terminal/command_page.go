@@ -38,7 +38,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 		t.player.session.Rename(name)
 		t.showAndRecordCommand(session.SlashCommandRecord{
 			Line: text, Output: "Session renamed to: " + name, Dismissed: true,
-			TextForModel: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`),
+			TextForModel: protocol.InReminderTags(`The user named this session "` + name + `". This may indicate the session's focus or intent.`),
 		})
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
@@ -217,7 +217,7 @@ func (t *Terminal) showContextUsage(commandLine string) {
 	if _, args, _ := strings.Cut(commandLine, " "); s.isInline || strings.EqualFold(strings.TrimSpace(args), "all") {
 		lists = usage.ItemLists(t.plan.CWD)
 	}
-	t.showAndRecordCommand(session.SlashCommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
+	t.showAndRecordCommand(session.SlashCommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.UsageMarkdownOfLargestItems()})
 }
 
 func (t *Terminal) showAndRecordCommand(c session.SlashCommandRecord) {
@@ -246,8 +246,8 @@ func (t *Terminal) explainAutoModeSoon() {
 	}
 }
 
-// explainAutoMode shows once for each user what auto mode does.
-func (t *Terminal) explainAutoMode() {
+// explainAutoModeOncePerUser shows once for each user what auto mode does.
+func (t *Terminal) explainAutoModeOncePerUser() {
 	const key, subject = "hasSeenAutoModeEntryWarning", "Auto mode lets Claude"
 	s, file := &t.console.screen, t.plan.Store.File
 	config, err := plainjson.ReadFileOrEmpty(file)

@@ -171,7 +171,7 @@ func (c *composer) moveCursorByLine(by int) bool {
 	return true
 }
 
-func (c *composer) handleEditingKey(k keyName) {
+func (c *composer) editDraftWithKey(k keyName) {
 	switch k {
 	case keyNewline:
 		c.insert("\n")

@@ -67,7 +67,7 @@ func OpenConsoleInRawMode(sys *process.System, signals *process.SignalHandler, f
 	out.Stdout = sys.Terminal
 	c := &Console{
 		sys: sys, restoreMode: restore, faults: faults, input: make(chan []byte, 1), resized: make(chan os.Signal, 1),
-		openedAt: sys.Now(), painter: painter{w: signals.LimitWrites(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
+		openedAt: sys.Now(), painter: painter{w: signals.WithWriteTimeoutAfterSignal(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
 	c.updateSizeAndFaults()

@@ -125,7 +125,7 @@ func (d *dialog) ignoresKeyPressedTooSoon(k key, now time.Time) bool {
 
 // handleKey handles a key. done reports that the dialog was answered; next is the dialog that replaces it, or nil.
 func (d *dialog) handleKey(k key) (next *dialog, done bool) {
-	if d.search != nil && d.search.handleEditingKey(d, k) {
+	if d.search != nil && d.search.editSearchTextAndFilter(d, k) {
 		return nil, false
 	}
 	if len(d.options) == 0 {
@@ -148,13 +148,13 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
 		return pages.changePage(-1), true
 	case k.name == keyBackTab && d.shiftTabOption > 0:
-		return d.chooseOption(d.shiftTabOption - 1)
+		return d.toggleOrChooseOption(d.shiftTabOption - 1)
 	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
 		if o := &d.options[d.selected]; d.canAddFeedbackToSelectedOption() {
 			o.isFeedbackInput, o.isInput, o.detail = !o.isFeedbackInput, !o.isFeedbackInput, ""
 		}
 	case k.name == keyEnter || k.name == keyTab && d.search != nil:
-		return d.chooseOption(d.selected)
+		return d.toggleOrChooseOption(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
 		d.setTextOfSelectedInputOption(d.options[d.selected].detail + withoutControlCharacters(k.text))
 	case onInput && k.name == keyBackspace:
@@ -162,7 +162,7 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 			d.setTextOfSelectedInputOption(string(runes[:len(runes)-1]))
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
-		return d.chooseOption(d.selected)
+		return d.toggleOrChooseOption(d.selected)
 	case k.name == keyText && k.text == d.acceptKey:
 		return d.owner.handleChoice(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
@@ -217,7 +217,7 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		}
 		switch {
 		case i < 0:
-			d.handleUnassignedCharacter(r)
+			d.selectLastOptionIfUnassigned(r)
 			continue
 		case d.options[i].checkbox != noCheckbox:
 			d.options[i].checkbox = checkboxUnchecked + checkboxChecked - d.options[i].checkbox
@@ -228,16 +228,16 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		if d.options[i].isInput {
 			continue // the keys that follow are the text of this option
 		}
-		if next, done := d.chooseOption(i); done {
+		if next, done := d.toggleOrChooseOption(i); done {
 			return next, true
 		}
 	}
 	return nil, false
 }
 
-// handleUnassignedCharacter handles a character that selects no option. As in the real CLI, a digit from 1 to 9 selects the last option of
+// selectLastOptionIfUnassigned handles a character that selects no option. As in the real CLI, a digit from 1 to 9 selects the last option of
 // a permission or plan dialog. In the list of MCP servers, any character except a space clears all check boxes and selects the last option.
-func (d *dialog) handleUnassignedCharacter(r rune) {
+func (d *dialog) selectLastOptionIfUnassigned(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
 	case servers && r != ' ':
@@ -264,7 +264,7 @@ func (d *dialog) digitOfOption(i int) string {
 	return strconv.Itoa(n)
 }
 
-func (d *dialog) chooseOption(i int) (next *dialog, done bool) {
+func (d *dialog) toggleOrChooseOption(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
 	case o.isInput && o.detail == "" && !o.isFeedbackInput && o.checkbox == noCheckbox:

@@ -26,7 +26,7 @@ type eventView struct {
 	commandChangesExplained bool      // an entry already says how changes of commands are found
 }
 
-func (v *eventView) handleMessage(message any) {
+func (v *eventView) showMailboxMessage(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
@@ -144,16 +144,16 @@ func (v *eventView) appendNote(text string) {
 func (v *eventView) showEvent(ev protocol.Event) {
 	s := v.screen
 	switch ev := ev.(type) {
-	case *protocol.Init:
+	case *protocol.InitEvent:
 		s.mode = string(ev.PermissionMode)
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		if s.progress != nil {
 			s.progress.retry = nil
 		}
 		if ev.ParentToolUseID == nil {
-			v.showMessage(ev)
+			v.showReply(ev)
 		}
-	case *protocol.User:
+	case *protocol.UserEvent:
 		if ev.ParentToolUseID == nil {
 			v.stepStartedAt = v.clock.Now()
 			v.showToolResults(ev)
@@ -162,7 +162,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		if s.progress != nil {
 			s.progress.retry, s.progress.retryAt = ev, v.clock.Now().Add(time.Duration(ev.RetryInMS)*time.Millisecond)
 		}
-	case *protocol.System:
+	case *protocol.SystemEvent:
 		v.showSystem(ev)
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
@@ -171,12 +171,12 @@ func (v *eventView) showEvent(ev protocol.Event) {
 				v.showPrompts(s.progress.prompts)
 			}
 		}
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		v.showDurationOfSuccessfulTurn(ev)
 	}
 }
 
-func (v *eventView) showMessage(ev *protocol.Assistant) {
+func (v *eventView) showReply(ev *protocol.AssistantEvent) {
 	s := v.screen
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
@@ -226,7 +226,7 @@ func (v *eventView) addEstimatedReplyTokens(replyBytes int) {
 	}
 }
 
-func (v *eventView) showToolResults(ev *protocol.User) {
+func (v *eventView) showToolResults(ev *protocol.UserEvent) {
 	for i, block := range ev.Message.Content.Blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
@@ -263,11 +263,11 @@ func relativePathIfInside(cwd, path string) string {
 	return path
 }
 
-func (v *eventView) showSystem(ev *protocol.System) {
+func (v *eventView) showSystem(ev *protocol.SystemEvent) {
 	s := v.screen
 	switch ev.Subtype {
 	case "task_started", "task_notification":
-		if text := s.background.handleEvent(ev, v.clock.Now()); text != "" {
+		if text := s.background.updateTasksForEvent(ev, v.clock.Now()); text != "" {
 			for i, e := range s.entries {
 				if e.glyph == turnEndGlyph && strings.HasSuffix(e.text, stillRunning) {
 					s.entries[i].text = e.text[:strings.LastIndex(e.text, " · ")] + s.background.runningShellsText()
@@ -287,7 +287,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-func (v *eventView) showDurationOfSuccessfulTurn(ev *protocol.Result) {
+func (v *eventView) showDurationOfSuccessfulTurn(ev *protocol.ResultEvent) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
 	if s.progress == nil || s.isRunningTurnStoppedByUser() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
@@ -313,9 +313,9 @@ func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 		blocks = []protocol.Block{protocol.Text(content.Text)}
 	}
 	if role == "assistant" {
-		reply := &protocol.Assistant{}
+		reply := &protocol.AssistantEvent{}
 		reply.Message.Content = blocks
-		v.showMessage(reply)
+		v.showReply(reply)
 		return
 	}
 	for _, block := range blocks {

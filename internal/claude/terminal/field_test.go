@@ -147,13 +147,13 @@ func TestInterrupt(t *testing.T) {
 			s := &term.console.screen
 			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 			term.player.cancelTurn, term.player.turnNumber = func(error) {}, 1
-			view.handleMessage(turnStarted{[]string{"first"}, 1})
+			view.showMailboxMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
-				term.runCommandOrSendPrompt(tt.queued, tt.queued)
+				term.addToHistoryAndRunOrSend(tt.queued, tt.queued)
 			}
 			s.composer.insert(tt.draft)
 			term.handleKey(key{name: keyEscape})
-			view.handleMessage(turnEnded{})
+			view.showMailboxMessage(turnEnded{})
 			last := s.entries
 			if tt.entry != "" && (len(last) == 0 || last[len(last)-1].text != tt.entry) {
 				t.Errorf("entries %+v", last)

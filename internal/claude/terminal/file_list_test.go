@@ -154,7 +154,7 @@ func TestAutoModeIsExplainedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		term.console.screen.mode = mode
-		if term.explainAutoMode(); len(term.console.screen.entries) > 0 {
+		if term.explainAutoModeOncePerUser(); len(term.console.screen.entries) > 0 {
 			t.Errorf("%s with %s: %+v", mode, config, term.console.screen.entries)
 		}
 	}

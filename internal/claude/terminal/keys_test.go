@@ -120,7 +120,7 @@ func TestWrap(t *testing.T) {
 func TestComposer(t *testing.T) {
 	var c composer
 	c.insert("one\r\ntwo")
-	c.handleEditingKey(keyLeft)
+	c.editDraftWithKey(keyLeft)
 	c.deleteRuneBeforeCursor()
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())

@@ -21,7 +21,7 @@ type slashCommand struct {
 }
 
 func slashCommands(plan *launch.Plan) []slashCommand {
-	init := plan.Profile.Init()
+	init := plan.Profile.InitEventTemplate()
 	plan.Catalog.FillInit(&init)
 	var all []slashCommand
 	for _, name := range append(init.SlashCommands, claudecode.TerminalOnlyCommands()...) {
@@ -311,8 +311,8 @@ type searchList struct {
 	screenRows          int       // rows of the screen
 }
 
-// handleEditingKey handles a key that edits text or ends the editing. It returns false if the list does not use the key.
-func (l *searchList) handleEditingKey(d *dialog, k key) bool {
+// editSearchTextAndFilter handles a key that edits text or ends the editing. It returns false if the list does not use the key.
+func (l *searchList) editSearchTextAndFilter(d *dialog, k key) bool {
 	switch runes := []rune(l.typedText); {
 	case k.name == keyText || k.name == keyPaste:
 		l.typedText, l.isTyping = l.typedText+withoutControlCharacters(k.text), !l.isFieldBelowOptions

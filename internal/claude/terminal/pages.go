@@ -1,7 +1,7 @@
 // Package terminal plays a session on a terminal: it reads keys, draws the screen of an interactive claude in a plain
 // layout, and asks its questions in dialogs.
 //
-// [RunStartup] asks the questions that precede a session, such as the trust of a folder. [Open] then builds the
+// [AskStartupQuestions] asks the questions that precede a session, such as the trust of a folder. [Open] then builds the
 // session, and [Terminal.Run] plays it. The screen is a consumer of the session's events. Package session runs the
 // turns and creates the questions; this package only shows them and returns the answers. Only the goroutine of
 // [Terminal.Run] uses the state of the screen. Other goroutines put messages into its mailbox.
@@ -31,7 +31,7 @@ const ScreenBookVariable = "CLAUDELESS_SCREENS"
 // loadPages returns the captured screens for a terminal: from the book (directory of screens) that [ScreenBookVariable] names,
 // else from this version of claude, else from the newest captured version.
 func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPages, error) {
-	root, name := book.Root(sys.Environ), sys.Getenv(ScreenBookVariable)
+	root, name := book.CacheRoot(sys.Environ), sys.Getenv(ScreenBookVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
 	if err != nil {
 		return nil, err
@@ -44,13 +44,13 @@ func loadPages(sys *process.System, version string, k book.BookID) (*realCLIPage
 			return nil, err
 		}
 	}
-	nearest, ok := book.NearestRendererAndSize(books, k)
+	nearest, ok := book.NearestBook(books, k)
 	if !ok {
 		return nil, nil
 	}
 	list, err := nearest.Pages()
 	readOther := func(cols, rows int) (pages []book.Page) {
-		if other, _ := book.NearestRendererAndSize(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: cols, Rows: rows}); other.BookID != nearest.BookID && err == nil {
+		if other, _ := book.NearestBook(books, book.BookID{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: cols, Rows: rows}); other.BookID != nearest.BookID && err == nil {
 			pages, err = other.Pages()
 		}
 		return pages
@@ -151,7 +151,7 @@ func (p *realCLIPages) capturedOptionLabel(state, prefix string) (labelOrEmpty s
 				continue
 			}
 			label := []string{o.Label}
-			for next := o.Row + 1; next < len(rows) && rows[next] != "" && !isRuleRow(rows[next]) && !strings.HasPrefix(rows[next], "    ↓") && !slices.ContainsFunc(page.Options, func(p book.Option) bool { return p.Row == next }); next++ {
+			for next := o.Row + 1; next < len(rows) && rows[next] != "" && !isRuleRow(rows[next]) && !strings.HasPrefix(rows[next], "    ↓") && !slices.ContainsFunc(page.Options, func(p book.DialogOption) bool { return p.Row == next }); next++ {
 				label = append(label, strings.TrimSpace(rows[next]))
 			}
 			return strings.TrimSpace(strings.Join(label, " "))

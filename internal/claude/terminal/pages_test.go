@@ -13,7 +13,7 @@ import (
 // captured returns a page like those that are captured from the real CLI.
 func captured(name, state, text string, slots map[string]string) book.Page {
 	p := book.Page{Tape: "t", Name: name, State: state, Text: text, BookID: book.BookID{Version: "1.0.0", Renderer: book.RendererFullscreen, Cols: 110, Rows: 36}}
-	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindOptions(p.Lines())
+	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindDialogOptions(p.Lines())
 	return p
 }
 
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
-	menu := &realCLIPages{list: []book.Page{{State: "menu/slash", Text: "a\nb", Options: []book.Option{{Label: "/clear Start a…"}, {Label: "/compact Sum up", Row: 1}}}}}
+	menu := &realCLIPages{list: []book.Page{{State: "menu/slash", Text: "a\nb", Options: []book.DialogOption{{Label: "/clear Start a…"}, {Label: "/compact Sum up", Row: 1}}}}}
 	for prefix, want := range map[string]string{"/clear ": "/clear Start a…", "/compact ": "/compact Sum up", "/cost ": ""} {
 		if got := menu.capturedOptionLabel("menu/slash", prefix); got != want {
 			t.Errorf("description %q, want %q", got, want)

@@ -35,7 +35,7 @@ func (a *prompter) dialogForPermissionRequest(q *pendingPermissionRequest) *dial
 		}
 		a.showAutoModeCannotCheckNotice() // in plan mode, there is no question before the first dialog
 	}
-	return a.permissionDialog(q)
+	return a.newToolPermissionDialog(q)
 }
 
 type permissionOption struct {
@@ -51,7 +51,7 @@ func interruptingRefusal() protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Interrupt: true}
 }
 
-func (a *prompter) permissionDialog(q *pendingPermissionRequest) *dialog {
+func (a *prompter) newToolPermissionDialog(q *pendingPermissionRequest) *dialog {
 	r := q.request
 	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRuleGlyph: ruleGlyph, foot: []string{"", " " + a.findLabelOrPrefix("", "Esc to cancel") + amendHintText}}
 	in := parseShownToolInput(r.Use.InputForHooksAndHosts())

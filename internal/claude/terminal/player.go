@@ -32,7 +32,7 @@ type (
 	turnEnded                   struct{}
 	shellEnded                  struct{ stdout, stderr string }
 	promptsTakenIntoRunningTurn struct{ prompts []string } // reports prompts that became part of the running turn
-	contextRequested            struct{ commandLine string }
+	contextUsageRequested       struct{ commandLine string }
 	sessionRunFailed            struct{ err error }
 	permissionRequestWithdrawn  struct{ request *pendingPermissionRequest }
 )
@@ -55,7 +55,7 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 		session.WriteDelayedTranscriptChanges(p.session)
 		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {
 			if word, _, _ := strings.Cut(texts[0], " "); word == "/context" {
-				p.screenMailbox.addMessage(contextRequested{texts[0]})
+				p.screenMailbox.addMessage(contextUsageRequested{texts[0]})
 				continue
 			}
 			in := userMessage(strings.Join(texts, "\n"))

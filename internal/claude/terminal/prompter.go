@@ -18,7 +18,7 @@ type prompter struct {
 // dialogMayBeShown reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
 type dialogMayBeShown struct{ request *pendingPermissionRequest }
 
-func (a *prompter) handleMessage(message any) {
+func (a *prompter) updatePendingRequests(message any) {
 	switch m := message.(type) {
 	case *pendingPermissionRequest:
 		a.pendingRequests = append(a.pendingRequests, m)

@@ -258,7 +258,7 @@ func (u *user) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = u.console.Close() }()
-	if _, err := RunStartup(ctx, u.console, &plan, sys.Getenv("ANTHROPIC_API_KEY")); err != nil {
+	if _, err := AskStartupQuestions(ctx, u.console, &plan, sys.Getenv("ANTHROPIC_API_KEY")); err != nil {
 		return err
 	}
 	x, err := Open(plan, u.console, sys.Args[1:])

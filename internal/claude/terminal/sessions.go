@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func resumeSessionDialog(plan *launch.Plan, currentID string, rows int, chooseID func(id string)) *dialog {
-	list := &searchList{screenRows: rows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
+func resumeSessionDialog(plan *launch.Plan, currentID string, screenRows int, chooseID func(id string)) *dialog {
+	list := &searchList{screenRows: screenRows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}
 	for _, s := range launch.SavedSessions(plan) {
 		if s.ID != currentID {

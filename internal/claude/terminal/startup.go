@@ -26,7 +26,7 @@ type startupQuestions struct {
 	endError       error // ErrStartDeclined, or the error that prevented saving an answer
 }
 
-// WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal, for runs that end without a session.
+// WriteStartupAnswersToJournal writes the answers of [AskStartupQuestions] to the journal, for runs that end without a session.
 func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	if plan.Records.Capture == "" || len(c.answeredDialogs) == 0 {
 		return nil
@@ -43,12 +43,12 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	return log.Err()
 }
 
-// RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json, and
+// AskStartupQuestions asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json, and
 // bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrStartDeclined] if the user declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and bypassed permissions.
 // For trust, the scenario can override this. If filesChanged is true, the plan must be resolved again.
-func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (filesChanged bool, err error) {
+func AskStartupQuestions(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (filesChanged bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
 	for d := range s.questionDialogs {
@@ -88,12 +88,12 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			return s.hasWrittenFile, errors.Join(s.endError, err)
 		}
 	}
-	s.showAutoModeNotice()
+	s.showAutoModeNoticeOnce()
 	return s.hasWrittenFile, s.endError
 }
 
-// showAutoModeNotice shows once, in the first session, that auto mode is the default.
-func (s *startupQuestions) showAutoModeNotice() {
+// showAutoModeNoticeOnce shows once, in the first session, that auto mode is the default.
+func (s *startupQuestions) showAutoModeNoticeOnce() {
 	const key, bar = "hasSeenAutoDefaultNotice", "▎"
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get(key)) == "true" {
 		return
@@ -111,7 +111,7 @@ func (s *startupQuestions) hasUserCompletedOnboarding() bool {
 
 // questionDialogs yields the dialog of each question, or nil if the question needs no answer.
 func (s *startupQuestions) questionDialogs(yield func(*dialog) bool) {
-	_ = yield(s.trustDialogIfNeeded()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialogIfNeeded())
+	_ = yield(s.trustDialogIfNeeded()) && yield(s.apiKeyDialogIfNeeded()) && yield(s.serversDialogIfNeeded()) && yield(s.bypassModeDialogIfNeeded())
 }
 
 func (s *startupQuestions) trustDialogIfNeeded() *dialog {
@@ -169,7 +169,7 @@ func (s *startupQuestions) optionsWithLabelPrefixes(dialogKind string, labelPref
 	return options
 }
 
-func (s *startupQuestions) apiKeyDialog() *dialog {
+func (s *startupQuestions) apiKeyDialogIfNeeded() *dialog {
 	const shown = 20
 	if s.apiKey == "" || !s.hasUserCompletedOnboarding() {
 		return nil
@@ -199,7 +199,7 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 	return d
 }
 
-func (s *startupQuestions) serversDialog() *dialog {
+func (s *startupQuestions) serversDialogIfNeeded() *dialog {
 	settings := s.plan.Settings
 	var names []string
 	for _, server := range s.plan.Servers.Configs {
@@ -211,7 +211,7 @@ func (s *startupQuestions) serversDialog() *dialog {
 	case 0:
 		return nil
 	case 1:
-		return s.serverDialog(names[0])
+		return s.singleServerDialog(names[0])
 	}
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"count": strconv.Itoa(len(names))}, head: []string{
 		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
@@ -236,7 +236,7 @@ func (s *startupQuestions) serversDialog() *dialog {
 	return d
 }
 
-func (s *startupQuestions) serverDialog(name string) *dialog {
+func (s *startupQuestions) singleServerDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
 	d.options = s.optionsWithLabelPrefixes("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label

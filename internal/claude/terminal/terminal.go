@@ -56,7 +56,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.ignoresPlans, t.prompter.auto.isUnavailable = plan.Settings.Permissions.NoClassifierInPlanMode, forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // left by the previous session
-	for _, m := range s.Transcript().History() {
+	for _, m := range s.Transcript().ResumedHistory() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
 			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // cannot fail, because the CLI wrote the time
@@ -83,7 +83,7 @@ func (t *Terminal) Session() *session.Session { return t.player.session }
 
 // Run runs the session until the user exits. first is a prompt to send at once; empty means none. The error comes
 // from the session, or is the cause of the cancellation of ctx.
-func (t *Terminal) Run(ctx context.Context, first string) error {
+func (t *Terminal) Run(ctx context.Context, firstPrompt string) error {
 	c := t.console
 	c.updateSizeAndFaults()
 	if !c.screen.isInline {
@@ -107,8 +107,8 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	defer t.spinnerTicker.Stop()
 	t.disarmTimer = time.NewTimer(time.Hour)
 	defer t.disarmTimer.Stop()
-	if first != "" {
-		t.runCommandOrSendPrompt(first, first)
+	if firstPrompt != "" {
+		t.addToHistoryAndRunOrSend(firstPrompt, firstPrompt)
 	}
 	err := c.bufferKeysUntil(ctx, c.lastAnswerAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
@@ -146,7 +146,7 @@ func (t *Terminal) runEventLoop(ctx context.Context) error {
 			return errUserExit
 		}
 		var ticks <-chan time.Time
-		if c.screen.progress != nil && !t.plan.Clock.HasSeedAndStart() {
+		if c.screen.progress != nil && !t.plan.Clock.IsReproducible() {
 			ticks = t.spinnerTicker.C
 		}
 		var keys []key
@@ -176,7 +176,7 @@ func (t *Terminal) runEventLoop(ctx context.Context) error {
 				}
 			}
 		}
-		if err := t.receiveWaitingMessages(); err != nil {
+		if err := t.dispatchWaitingMessages(); err != nil {
 			return err
 		}
 		t.handleKeys(keys) // keys are handled last, because they refer to the screen after the messages
@@ -184,8 +184,8 @@ func (t *Terminal) runEventLoop(ctx context.Context) error {
 	}
 }
 
-// receiveWaitingMessages handles the messages of the mailbox. The error comes from the session.
-func (t *Terminal) receiveWaitingMessages() (sessionError error) {
+// dispatchWaitingMessages handles the messages of the mailbox. The error comes from the session.
+func (t *Terminal) dispatchWaitingMessages() (sessionError error) {
 	for _, message := range t.player.screenMailbox.takeAll() {
 		switch m := message.(type) {
 		case sessionRunFailed:
@@ -193,12 +193,12 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 		case inputDelayedByEchoFault:
 			t.handleKeys(t.console.decodeKeysAndSetEscapeTimer(m.data))
 		case autoModeExplanationDue:
-			t.explainAutoMode()
-		case contextRequested:
+			t.explainAutoModeOncePerUser()
+		case contextUsageRequested:
 			t.showContextUsage(m.commandLine)
 		}
-		t.prompter.handleMessage(message)
-		t.view.handleMessage(message)
+		t.prompter.updatePendingRequests(message)
+		t.view.showMailboxMessage(message)
 		if _, started := message.(turnStarted); started && t.interruptNextTurn {
 			t.interruptNextTurn = false
 			t.interruptRunningTurn()
@@ -264,14 +264,14 @@ func (t *Terminal) handleKey(k key) {
 		}
 	}
 	if !handled {
-		t.pressKeyInInputField(k, again)
+		t.editDraftOrRunShortcut(k, again)
 	}
 	s.commandMenu.updateForDraft(s.composer.text())
 	s.commandMenu.closed = s.commandMenu.closed || s.composer.isShowingUnchangedHistoryDraft()
 	s.mentionMenu.updateFromMentionAtCursor(&s.composer)
 }
 
-func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
+func (t *Terminal) editDraftOrRunShortcut(k key, isSecondPress bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
 	s.showShortcuts, s.lastPaste, s.hasPasted = false, "", s.hasPasted && k.name == keyText
@@ -284,11 +284,11 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 		s.lastPaste = s.composer.paste(k.text, pasted)
 		s.hasPasted = s.lastPaste != ""
 	case keyEnter:
-		t.handleEnterKey()
+		t.submitDraftOrInsertNewline()
 	case keyCtrlR:
 		s.dialog = newPromptHistoryDialog(&t.plan, s)
 	case keyUp:
-		t.handleUpKey()
+		t.moveUpOrRecallPrompt()
 	case keyDown:
 		if !s.composer.moveCursorByLine(1) {
 			s.composer.showDraftFromHistory(1)
@@ -303,13 +303,13 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 			t.showHint("Use alt+t to toggle thinking")
 		}
 	case keyEscape:
-		t.handleEscapeKey(isSecondPress)
+		t.interruptOrClearDraft(isSecondPress)
 	case keyBackTab:
 		t.switchToNextPermissionMode()
 	case keyCtrlZ:
 		t.quitRequested = t.console.suspend() != nil
 	case keyCtrlC:
-		t.handleCtrlC(isSecondPress)
+		t.interruptClearDraftOrQuit(isSecondPress)
 	case keyCtrlD:
 		switch {
 		case isSecondPress:
@@ -320,11 +320,11 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 			s.composer.deleteForward()
 		}
 	default:
-		s.composer.handleEditingKey(k.name)
+		s.composer.editDraftWithKey(k.name)
 	}
 }
 
-func (t *Terminal) handleUpKey() {
+func (t *Terminal) moveUpOrRecallPrompt() {
 	c := &t.console.screen.composer
 	if c.moveCursorByLine(-1) || t.moveQueuedPromptsToInputField() {
 		return
@@ -341,7 +341,7 @@ func (t *Terminal) showHint(text string) {
 	}
 }
 
-func (t *Terminal) handleEscapeKey(repeated bool) {
+func (t *Terminal) interruptOrClearDraft(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptRunningOrNextTurn():
 	case repeated:
@@ -353,7 +353,7 @@ func (t *Terminal) handleEscapeKey(repeated bool) {
 	}
 }
 
-func (t *Terminal) handleCtrlC(repeated bool) {
+func (t *Terminal) interruptClearDraftOrQuit(repeated bool) {
 	s := &t.console.screen
 	switch {
 	case repeated:
@@ -394,13 +394,13 @@ func (t *Terminal) interruptRunningTurn() {
 	s.interruptedTurn = t.player.interruptRunningTurn(cause)
 }
 
-func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
-	t.armedKey = by
+func (t *Terminal) armSecondPress(awaitedKey keyName, window time.Duration) *screen {
+	t.armedKey = awaitedKey
 	t.disarmTimer.Reset(window)
 	return &t.console.screen
 }
 
-func (t *Terminal) handleEnterKey() {
+func (t *Terminal) submitDraftOrInsertNewline() {
 	s := &t.console.screen
 	c := &s.composer
 	if c.cursor > 0 && c.draft[c.cursor-1] == '\\' { // a backslash before Enter is a new line
@@ -418,14 +418,14 @@ func (t *Terminal) handleEnterKey() {
 	}
 	c.setText(c.stashedDraft)
 	s.hint, c.stashedDraft = "", ""
-	t.runCommandOrSendPrompt(text, prompt)
+	t.addToHistoryAndRunOrSend(text, prompt)
 	if s.faults[faultSentPromptStaysInInput] {
 		c.setText(text)
 	}
 }
 
-// runCommandOrSendPrompt runs a command or sends a prompt. taggedPrompt is the text with tags around pasted texts.
-func (t *Terminal) runCommandOrSendPrompt(text, taggedPrompt string) {
+// addToHistoryAndRunOrSend runs a command or sends a prompt. taggedPrompt is the text with tags around pasted texts.
+func (t *Terminal) addToHistoryAndRunOrSend(text, taggedPrompt string) {
 	s := &t.console.screen
 	s.composerHint = ""
 	if s.composer.appendToHistory(text); !t.plan.Transcript.NoPersist {

@@ -147,8 +147,8 @@ func countWithNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-func informationalSystemEvent(text, level string) *protocol.System {
-	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: level}}}
+func informationalSystemEvent(text, level string) *protocol.SystemEvent {
+	return &protocol.SystemEvent{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: level}}}
 }
 
 func rowsCutToWidthBetweenRules(rule string, body []string, cols int) []string {

@@ -70,7 +70,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 		return err
 	}
 	defer hub.Close()
-	servers, err := c.newServerManager(s, hub, v)
+	servers, err := c.newExternalServersIfEnabled(s, hub, v)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer stop()
-	tasks.Go(func() { front.ForwardEvents(ctx) }) // returns when ctx is cancelled
+	tasks.Go(func() { front.ForwardEventsThenCloseSessions(ctx) }) // returns when ctx is cancelled
 	if c.MCP {
 		tasks.Go(func() {
 			if err := front.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
@@ -113,10 +113,10 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 		}) // returns when ctx is cancelled or at EOF of stdin
 	}
 	o := rest.Options{Hub: hub, External: servers, Fallback: c.pagesAndMCPHandler(front, servers)}
-	return c.serve(ctx, s, access, rest.Handler(o))
+	return c.listenOnPortOrFreeAndServe(ctx, s, access, rest.Handler(o))
 }
 
-func (c *Serve) pagesAndMCPHandler(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
+func (c *Serve) pagesAndMCPHandler(front *mcpserver.Server, external *debug.ExternalServers) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", debug.PageHandler(external))
 	mcpHandler := http.NotFoundHandler()
@@ -130,8 +130,8 @@ func (c *Serve) pagesAndMCPHandler(front *mcpserver.Server, external *debug.Serv
 
 const tokenCookieName = "claudeless_debug_token"
 
-// serve listens on the port of --port. Without --port, it uses the default port or, if that is in use, a free port.
-func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
+// listenOnPortOrFreeAndServe listens on the port of --port. Without --port, it uses the default port or, if that is in use, a free port.
+func (c *Serve) listenOnPortOrFreeAndServe(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
 	o := localhttp.Options{PortFile: c.PortFile, Access: a, OnListen: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
 	}}
@@ -140,10 +140,10 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 		port = *c.Port
 	}
 	o.Addr = ":" + strconv.Itoa(port)
-	ln, err := localhttp.Listen(ctx, o)
+	ln, err := localhttp.ListenAndWritePortFile(ctx, o)
 	if err != nil && c.Port == nil {
 		o.Addr = ":0"
-		ln, err = localhttp.Listen(ctx, o)
+		ln, err = localhttp.ListenAndWritePortFile(ctx, o)
 	}
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v ClaudelessVersion) (manager *debug.ServerManager, err error) {
+func (c *Serve) newExternalServersIfEnabled(s *process.System, hub *debug.Hub, v ClaudelessVersion) (manager *debug.ExternalServers, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return manager, nil
 	}
@@ -164,13 +164,13 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-client %w", err)
 		}
-		servers = debug.MergeServer(servers, server)
+		servers = debug.AddOrReplaceServer(servers, server)
 	}
 	dir, err := s.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
+	return debug.NewExternalServers(debug.ExternalServersOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
 // readMCPClientsFile reads the file of servers. Only a file that --mcp-clients-config names must exist.
@@ -253,7 +253,7 @@ func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 // call by its ids. BeforeCall returns an error and a call id if the debugger stopped the call and then became unreachable.
 type hookGate interface {
 	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
-	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
+	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.CallOutcome) (debug.Decision, error)
 }
 
 type hookInput struct {
@@ -287,7 +287,7 @@ func answerToolUseHook(ctx context.Context, debugger hookGate, stdin io.Reader, 
 	var out *protocol.HookOutput
 	switch in.Event {
 	case "PreToolUse":
-		out, err = askDebuggerBeforeToolUse(ctx, debugger, in)
+		out, err = answerPreToolUseHook(ctx, debugger, in)
 	case "PostToolUse", "PostToolUseFailure":
 		out, err = answerPostToolUseHook(ctx, debugger, in)
 	}
@@ -302,7 +302,7 @@ func answerToolUseHook(ctx context.Context, debugger hookGate, stdin io.Reader, 
 	return err
 }
 
-func askDebuggerBeforeToolUse(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
+func answerPreToolUseHook(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
@@ -317,18 +317,18 @@ func askDebuggerBeforeToolUse(ctx context.Context, debugger hookGate, in hookInp
 		d = debug.Decision{Action: debug.ActionRaise, Message: "debugger: " + err.Error()}
 	}
 	specific := &protocol.HookSpecificOutput{HookEventName: in.Event}
-	var o debug.Outcome
+	var o debug.CallOutcome
 	switch d.Action {
 	case debug.ActionModify:
 		specific.UpdatedInput = d.Input
 		return &protocol.HookOutput{Specific: specific}, nil
 	case debug.ActionRaise:
 		specific.PermissionDecisionReason = d.Message
-		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
+		o = debug.CallOutcome{Failed: true, Error: d.Message, ErrorType: d.Type}
 	case debug.ActionSkip:
 		// A hook cannot return a result: the agent receives it as the reason why the tool did not run.
-		specific.PermissionDecisionReason = debug.ReplacedResultStringOrJSON(d.Result)
-		o = debug.Outcome{Result: d.Result}
+		specific.PermissionDecisionReason = debug.ReplacementResultText(d.Result)
+		o = debug.CallOutcome{Result: d.Result}
 	default:
 		return output, nil
 	}
@@ -339,7 +339,7 @@ func askDebuggerBeforeToolUse(ctx context.Context, debugger hookGate, in hookInp
 }
 
 func answerPostToolUseHook(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
-	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
+	o := debug.CallOutcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
 	d, err := debugger.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {
 		return nil, err

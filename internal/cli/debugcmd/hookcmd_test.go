@@ -18,7 +18,7 @@ type fakeGate struct {
 	err           error
 	call          *debug.Call
 	use           string
-	outcome       *debug.Outcome
+	outcome       *debug.CallOutcome
 }
 
 func (g *fakeGate) BeforeCall(_ context.Context, c debug.Call) (string, debug.Decision, error) {
@@ -29,7 +29,7 @@ func (g *fakeGate) BeforeCall(_ context.Context, c debug.Call) (string, debug.De
 	return "id", g.before, nil
 }
 
-func (g *fakeGate) AfterToolUse(_ context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
+func (g *fakeGate) AfterToolUse(_ context.Context, session, toolUseID string, o debug.CallOutcome) (debug.Decision, error) {
 	g.use, g.outcome = session+"/"+toolUseID, &o
 	return g.after, g.err
 }
@@ -46,17 +46,17 @@ func TestRun(t *testing.T) {
 		name, in string
 		gate     fakeGate
 		out      string
-		outcome  *debug.Outcome
+		outcome  *debug.CallOutcome
 	}{
 		{"goes on", pre, fakeGate{before: debug.Decision{Action: debug.ActionContinue}}, "", nil},
 		{"modified", pre, fakeGate{before: debug.Decision{Action: debug.ActionModify, Input: raw(`{"command":"pwd"}`)}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"command":"pwd"}}}`, nil},
-		{"raised", pre, fakeGate{before: debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "not that"}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not that"}}`, &debug.Outcome{Failed: true, Error: "not that", ErrorType: "E"}},
-		{"skipped", pre, fakeGate{before: debug.Decision{Action: debug.ActionSkip, Result: raw(`"made up"`)}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"made up"}}`, &debug.Outcome{Result: raw(`"made up"`)}},
-		{"completed", post, fakeGate{after: debug.Decision{Action: debug.ActionContinue}}, "", &debug.Outcome{Result: raw(`{"stdout":"x"}`)}},
-		{"result changed", post, fakeGate{after: debug.Decision{Action: debug.ActionModify, Result: raw(`{"stdout":"y"}`)}}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"y"}}}`, &debug.Outcome{Result: raw(`{"stdout":"x"}`)}},
-		{"MCP result changed", postMCP, fakeGate{after: debug.Decision{Action: debug.ActionModify, Result: raw(`"y"`)}}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedMCPToolOutput":"y"}}`, &debug.Outcome{Result: raw(`"x"`)}},
-		{"failed afterwards", post, fakeGate{after: debug.Decision{Action: debug.ActionRaise, Message: "wrong"}}, `{"decision":"block","reason":"wrong"}`, &debug.Outcome{Result: raw(`{"stdout":"x"}`)}},
-		{"failure", failure, fakeGate{after: debug.Decision{Action: debug.ActionContinue}}, "", &debug.Outcome{Failed: true, Error: "boom"}},
+		{"raised", pre, fakeGate{before: debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "not that"}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not that"}}`, &debug.CallOutcome{Failed: true, Error: "not that", ErrorType: "E"}},
+		{"skipped", pre, fakeGate{before: debug.Decision{Action: debug.ActionSkip, Result: raw(`"made up"`)}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"made up"}}`, &debug.CallOutcome{Result: raw(`"made up"`)}},
+		{"completed", post, fakeGate{after: debug.Decision{Action: debug.ActionContinue}}, "", &debug.CallOutcome{Result: raw(`{"stdout":"x"}`)}},
+		{"result changed", post, fakeGate{after: debug.Decision{Action: debug.ActionModify, Result: raw(`{"stdout":"y"}`)}}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"y"}}}`, &debug.CallOutcome{Result: raw(`{"stdout":"x"}`)}},
+		{"MCP result changed", postMCP, fakeGate{after: debug.Decision{Action: debug.ActionModify, Result: raw(`"y"`)}}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedMCPToolOutput":"y"}}`, &debug.CallOutcome{Result: raw(`"x"`)}},
+		{"failed afterwards", post, fakeGate{after: debug.Decision{Action: debug.ActionRaise, Message: "wrong"}}, `{"decision":"block","reason":"wrong"}`, &debug.CallOutcome{Result: raw(`{"stdout":"x"}`)}},
+		{"failure", failure, fakeGate{after: debug.Decision{Action: debug.ActionContinue}}, "", &debug.CallOutcome{Failed: true, Error: "boom"}},
 		{"another event", `{"hook_event_name":"Stop"}`, fakeGate{}, "", nil},
 	}
 	for _, tt := range tests {
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 // unreachableGate decides about a call and then cannot be reached.
 type unreachableGate struct{ fakeGate }
 
-func (g *unreachableGate) AfterToolUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
+func (g *unreachableGate) AfterToolUse(context.Context, string, string, debug.CallOutcome) (debug.Decision, error) {
 	return debug.Decision{}, errors.New("gone")
 }
 

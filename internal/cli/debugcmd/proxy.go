@@ -20,7 +20,7 @@ import (
 
 // proxyOptions configure a proxy. Gate, Name, Command, Stdin and Stdout must be set.
 type proxyOptions struct {
-	Gate    debug.Gate
+	Gate    debug.ToolCallGate
 	Name    string // tools are named mcp__Name__tool in the debugger
 	Command proc.Command
 	Stdin   io.Reader
@@ -39,7 +39,7 @@ const maxMessageBytes = 96 << 20
 // them. It returns at EOF of the client's input, when the server exits or when ctx is cancelled. The server has
 // exited when runProxy returns, but a read from Stdin may still be blocked.
 func runProxy(ctx context.Context, o proxyOptions) error {
-	if !mcp.ValidName(o.Name) {
+	if !mcp.IsValidServerName(o.Name) {
 		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
 	}
 	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessageBytes, Grace: proxyFinishCallsTimeout})
@@ -51,9 +51,9 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	defer stopCalls()
 
 	input := make(chan error, 1)
-	go func() { input <- p.handleClientMessages(calls) }() // returns at EOF of Stdin
+	go func() { input <- p.forwardClientMessages(calls) }() // returns at EOF of Stdin
 	output := make(chan error, 1)
-	go func() { output <- p.handleServerMessages(calls) }() // returns when the server exits
+	go func() { output <- p.forwardServerMessages(calls) }() // returns when the server exits
 
 	serverEnded := false
 	select {
@@ -73,7 +73,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	}
 	p.handlers.Wait()
 	if serverEnded {
-		if exit, ok := child.Exit(); ok {
+		if exit, ok := child.ExitStatus(); ok {
 			err = fmt.Errorf("%w (%s)", err, exit)
 		}
 	}
@@ -142,7 +142,7 @@ func forEachLine(r io.Reader, each func(line []byte) error) error {
 	return s.Err()
 }
 
-func (p *mcpProxy) handleClientMessages(ctx context.Context) error {
+func (p *mcpProxy) forwardClientMessages(ctx context.Context) error {
 	return forEachLine(p.options.Stdin, func(line []byte) error {
 		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil {
@@ -150,7 +150,7 @@ func (p *mcpProxy) handleClientMessages(ctx context.Context) error {
 		}
 		switch {
 		case m.Method == "tools/call" && len(m.ID) > 0:
-			p.handleCallInGoroutine(ctx, m, append([]byte(nil), line...))
+			p.interceptCallInGoroutine(ctx, m, append([]byte(nil), line...))
 			return nil
 		case m.Method == "tools/list" && len(m.ID) > 0:
 			p.mu.Lock()
@@ -163,7 +163,7 @@ func (p *mcpProxy) handleClientMessages(ctx context.Context) error {
 	})
 }
 
-func (p *mcpProxy) handleCallInGoroutine(ctx context.Context, m proxiedMCPMessage, line []byte) {
+func (p *mcpProxy) interceptCallInGoroutine(ctx context.Context, m proxiedMCPMessage, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &pendingCall{answer: make(chan json.RawMessage, 1), cancel: cancel}
 	p.mu.Lock()
@@ -175,7 +175,7 @@ func (p *mcpProxy) handleCallInGoroutine(ctx context.Context, m proxiedMCPMessag
 	p.calls[string(m.ID)] = c
 	p.handlers.Go(func() { // returns when the call does or ctx is cancelled
 		defer cancel()
-		p.handleCall(ctx, c, m, line)
+		p.interceptAndAnswerCall(ctx, c, m, line)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.calls, string(m.ID))
@@ -200,7 +200,7 @@ func (p *mcpProxy) cancelCall(params json.RawMessage) (neverSent bool) {
 	return !c.isSent
 }
 
-func (p *mcpProxy) handleCall(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte) {
+func (p *mcpProxy) interceptAndAnswerCall(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte) {
 	var in callParams
 	if err := json.Unmarshal(request.Params, &in); err != nil { // the server reports invalid parameters itself
 		if answer := p.callServer(ctx, call, request, requestLine); answer != nil {
@@ -208,7 +208,7 @@ func (p *mcpProxy) handleCall(ctx context.Context, call *pendingCall, request pr
 		}
 		return
 	}
-	name := mcp.CanonicalName(p.options.Name, in.Name)
+	name := mcp.CanonicalToolName(p.options.Name, in.Name)
 	id, d, err := p.options.Gate.BeforeCall(ctx, debug.Call{
 		Tool: name, Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
 		Client: debug.ClientProxy, PID: p.options.PID, Started: p.options.Started,
@@ -222,13 +222,13 @@ func (p *mcpProxy) handleCall(ctx context.Context, call *pendingCall, request pr
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encodeResponse(request.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultStringOrJSON(d.Result)}))
+		answer = encodeResponse(request.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacementResultText(d.Result)}))
 	} else {
 		answer = p.runCallAsDecided(ctx, call, request, requestLine, d)
 	}
 	o := outcomeOf(answer)
 	if answer == nil {
-		o = debug.Outcome{Failed: true, Error: "cancelled"}
+		o = debug.CallOutcome{Failed: true, Error: "cancelled"}
 	}
 	d, err = p.options.Gate.AfterCall(ctx, id, o)
 	switch {
@@ -288,7 +288,7 @@ func (p *mcpProxy) serverToolName(canonicalName string) (name string, ofThisServ
 	if t, ok := p.tools[canonicalName]; ok {
 		return t.name, true
 	}
-	return strings.CutPrefix(canonicalName, mcp.CanonicalName(p.options.Name, ""))
+	return strings.CutPrefix(canonicalName, mcp.CanonicalToolName(p.options.Name, ""))
 }
 
 // callServer sends a call to the server and returns the response; nil means that ctx ended first.
@@ -307,7 +307,7 @@ func (p *mcpProxy) callServer(ctx context.Context, call *pendingCall, request pr
 	}
 }
 
-func (p *mcpProxy) handleServerMessages(ctx context.Context) error {
+func (p *mcpProxy) forwardServerMessages(ctx context.Context) error {
 	err := forEachLine(p.child.Stdout(), func(line []byte) error {
 		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
@@ -333,7 +333,7 @@ func (p *mcpProxy) handleServerMessages(ctx context.Context) error {
 		p.writeLineToClient(line)
 		return nil
 	})
-	if _, ended := p.child.Exit(); ended || errors.Is(err, io.ErrClosedPipe) {
+	if _, ended := p.child.ExitStatus(); ended || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}
 	return err
@@ -357,7 +357,7 @@ func (p *mcpProxy) registerTools(ctx context.Context, result json.RawMessage) {
 	var tools []protocol.Tool
 	p.mu.Lock()
 	for _, t := range list.Tools {
-		name := mcp.CanonicalName(p.options.Name, t.Name)
+		name := mcp.CanonicalToolName(p.options.Name, t.Name)
 		p.tools[name] = proxiedTool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
 		tools = append(tools, protocol.Tool{
 			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.options.Name, RawName: t.Name,

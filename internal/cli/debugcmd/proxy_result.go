@@ -116,7 +116,7 @@ func withReplacedParam(line []byte, key string, value json.RawMessage) ([]byte, 
 }
 
 // outcomeOf converts a server's response for the hub. A single text becomes a string; other content stays unchanged.
-func outcomeOf(serverAnswer json.RawMessage) debug.Outcome {
+func outcomeOf(serverAnswer json.RawMessage) debug.CallOutcome {
 	var m struct {
 		Result struct {
 			Content json.RawMessage `json:"content"`
@@ -125,12 +125,12 @@ func outcomeOf(serverAnswer json.RawMessage) debug.Outcome {
 		Error *struct{ Message string } `json:"error"`
 	}
 	if json.Unmarshal(serverAnswer, &m) != nil {
-		return debug.Outcome{Failed: true, Error: "the server's answer cannot be read"}
+		return debug.CallOutcome{Failed: true, Error: "the server's answer cannot be read"}
 	}
 	if m.Error != nil {
-		return debug.Outcome{Failed: true, Error: m.Error.Message, ErrorType: "Error"}
+		return debug.CallOutcome{Failed: true, Error: m.Error.Message, ErrorType: "Error"}
 	}
-	o := debug.Outcome{Failed: m.Result.IsError, Result: m.Result.Content}
+	o := debug.CallOutcome{Failed: m.Result.IsError, Result: m.Result.Content}
 	var blocks []struct{ Type, Text string }
 	var text strings.Builder
 	if json.Unmarshal(m.Result.Content, &blocks) == nil {

@@ -176,7 +176,7 @@ func TestProxy(t *testing.T) {
 		}
 		s.call(i+10, "echo", `{"text":"hi"}`)
 		e := s.paused()
-		p, err := s.hub.Pause(e.PauseID)
+		p, err := s.hub.PauseByID(e.PauseID)
 		if err != nil || p.CallData.MethodName != "mcp__t__echo" || p.CallData.ToolUseID != fmt.Sprintf("tu%d", i+10) || p.CallData.Client != debug.ClientProxy {
 			t.Errorf("%s: %+v, %v", tt.name, p, err)
 		}
@@ -306,7 +306,7 @@ func TestEndOfInput(t *testing.T) {
 	if err := <-s.done; err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
-	if n := len(s.hub.Paused()); n != 0 {
+	if n := len(s.hub.Pauses()); n != 0 {
 		t.Errorf("%d calls are still paused", n)
 	}
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Reports are the flags that also write the verdict as JUnit XML, JSON, HTML or annotations.
-type Reports struct {
+// ReportFlags are the flags that also write the verdict as JUnit XML, JSON, HTML or annotations.
+type ReportFlags struct {
 	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
 	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and add the result to the step summary"`
 	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON to FILE"`
 	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
 
-func (f *Reports) outputFilesFromFlags(s *process.System) verdict.OutputFiles {
+func (f *ReportFlags) outputFilesFromFlags(s *process.System) verdict.OutputFiles {
 	r := verdict.OutputFiles{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
@@ -80,22 +80,22 @@ func resolveFileArg(dir, name string) string {
 // Exec runs a command with claudeless as claude.
 type Exec struct {
 	ScenarioFlags       `embed:""`
-	Reports             `embed:""`
+	ReportFlags         `embed:""`
 	AddMissingRulesFlag `embed:""`
 
-	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (with shims and a proxy; default) or strict (with a network namespace; Linux)"`
-	Faults     []string       `placeholder:"NAME|all" help:"Run the command once with each of these simulated faults of claude, and report which ones it survived"`
-	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model: --real=FILE, or CLAUDE_BIN, or the claude on PATH"`
-	Pace       string         `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
-	Terminal   `embed:""`
-	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
-	FreshHome  bool     `help:"Give the command an empty home directory"`
-	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
-	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that tells a program where claude is: NAME is the program, such as vscode, or the name of the variable"`
-	Inside     bool     `hidden:""` // this process is a helper: it prepares a watched run, then becomes the command
-	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // this process is a helper: it runs the real claude with this process fault; "none" means no fault
-	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
+	Guard         string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (with shims and a proxy; default) or strict (with a network namespace; Linux)"`
+	Faults        []string       `placeholder:"NAME|all" help:"Run the command once with each of these simulated faults of claude, and report which ones it survived"`
+	Real          realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model: --real=FILE, or CLAUDE_BIN, or the claude on PATH"`
+	Pace          string         `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
+	TerminalFlags `embed:""`
+	JudgeLater    bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
+	FreshHome     bool     `help:"Give the command an empty home directory"`
+	NoRuns        bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
+	EnvFor        []string `placeholder:"NAME" help:"Also set the environment variable that tells a program where claude is: NAME is the program, such as vscode, or the name of the variable"`
+	Inside        bool     `hidden:""` // this process is a helper: it prepares a watched run, then becomes the command
+	OwnNetwork    bool     `hidden:""` // the run has its own network namespace
+	Spoil         string   `hidden:""` // this process is a helper: it runs the real claude with this process fault; "none" means no fault
+	Command       []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
 type realClaudeFlag struct {
@@ -118,7 +118,7 @@ func (l *realClaudeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	process.DelayGarbageCollection(0)
-	if done, err := c.runAsHelper(ctx, s); done || err != nil {
+	if done, err := c.runHiddenModeIfRequested(ctx, s); done || err != nil {
 		return err
 	}
 	if err := errors.Join(c.checkFlagsAllowJudgeLater(), c.rejectScenarioAsCommand()); err != nil {
@@ -138,7 +138,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		}
 		setup.ExtraVariables = []string{"CLAUDELESS_PACE=" + c.Pace}
 	}
-	terminal, err := c.terminalOptions(s, c.Real.isSet, len(c.Faults) > 0)
+	terminal, err := c.terminalOptionsOrNil(s, c.Real.isSet, len(c.Faults) > 0)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	if !c.JudgeLater {
 		in = cmp.Or(in, &verdict.Input{})
-		err = errors.Join(err, c.outputFilesFromFlags(s).Write(judged, in.Entries, s.Stderr), c.addRules(ctx, s, judged.Unmatched))
+		err = errors.Join(err, c.outputFilesFromFlags(s).Write(judged, in.Entries, s.Stderr), c.writeMissingRulesIfAccepted(ctx, s, judged.Unmatched))
 	}
 	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
@@ -171,9 +171,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// runAsHelper does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched
+// runHiddenModeIfRequested does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched
 // run. If Spoil names a fault, it runs the real claude with this fault. done is false if the process is not a helper.
-func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
+func (c *Exec) runHiddenModeIfRequested(ctx context.Context, s *process.System) (done bool, err error) {
 	words := dropDoubleDash(c.Command)
 	if c.Inside && len(words) > 1 {
 		enter := runner.ExecGuarded
@@ -249,8 +249,8 @@ func (c *CreateShim) Run(s *process.System) error {
 	return err
 }
 
-func verdictRules(strict, allowNoRuns bool) verdict.Rules {
-	rules := verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns}
+func verdictRules(strict, allowNoRuns bool) verdict.JudgingOptions {
+	rules := verdict.JudgingOptions{Strict: strict, AllowNoRuns: allowNoRuns}
 	rules.Lint.Tools = builtin.Definitions()
 	return rules
 }
@@ -284,14 +284,14 @@ func unknownFlagError(word string, flags []*kong.Flag) error {
 		}
 	}
 	text := "unknown flag " + word
-	if near := diag.Nearest(word, names); near != "" {
+	if near := diag.SimilarOtherName(word, names); near != "" {
 		text += fmt.Sprintf(", did you mean %q?", near)
 	}
 	return errors.New(text)
 }
 
-// Terminal contains the flags of exec for the interactive claude.
-type Terminal struct {
+// TerminalFlags contains the flags of exec for the interactive claude.
+type TerminalFlags struct {
 	TTY      bool     `name:"tty" help:"Run the command in a new pseudo-terminal, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
 	Renderer string   `placeholder:"inline|fullscreen" help:"How claude draws its screen: inline or fullscreen (default)"`
@@ -300,7 +300,7 @@ type Terminal struct {
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
-func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
+func (f *TerminalFlags) terminalOptionsOrNil(s *process.System, withReal, withFaults bool) (*runner.TerminalSettings, error) {
 	switch {
 	case f.TTY && withFaults:
 		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")
@@ -321,14 +321,14 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 		}
 		screens = filepath.Join(dir, screens)
 	}
-	t, err := runner.ParseTerminal(f.Size, screens)
+	t, err := runner.ParseTerminalSettings(f.Size, screens)
 	if err != nil {
 		return nil, usageError("--size: "+err.Error(), "for example --size 110x36")
 	}
 	return t, nil
 }
 
-func (f *Terminal) firstStartOptionsFromFlags(s *process.System) (*runner.ClaudeFirstStart, error) {
+func (f *TerminalFlags) firstStartOptionsFromFlags(s *process.System) (*runner.ClaudeFirstStart, error) {
 	cwd, err := s.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
@@ -361,21 +361,21 @@ type VerifyJournalsCommand struct {
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
 	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from the run whose CLAUDELESS_RUN is this id, and report each as a finding"`
 
-	Reports             `embed:""`
+	ReportFlags         `embed:""`
 	AddMissingRulesFlag `embed:""`
 }
 
 // Run exits with the code that exec would have returned.
 func (c *VerifyJournalsCommand) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, JudgingOptions: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
 	if c.Sweep != "" {
 		runner.KillLeftoverClaudesAndServers(c.Sweep, &in)
 	}
-	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
+	if err := in.ReadJournalsAndLoadScenarios(c.Journals, c.Scenario); err != nil {
 		return err
 	}
 	report := verdict.Judge(in)
-	err := errors.Join(c.outputFilesFromFlags(s).Write(&report, in.Entries, s.Stderr), c.addRules(ctx, s, report.Unmatched))
+	err := errors.Join(c.outputFilesFromFlags(s).Write(&report, in.Entries, s.Stderr), c.writeMissingRulesIfAccepted(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}
@@ -387,8 +387,8 @@ type AddMissingRulesFlag struct {
 	Accept bool `help:"For each prompt that no rule matched, add a rule to the scenario, with a placeholder answer"`
 }
 
-// addRules adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.
-func (f *AddMissingRulesFlag) addRules(ctx context.Context, s *process.System, unmatched []verdict.UnmatchedPrompt) error {
+// writeMissingRulesIfAccepted adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.
+func (f *AddMissingRulesFlag) writeMissingRulesIfAccepted(ctx context.Context, s *process.System, unmatched []verdict.UnmatchedPrompt) error {
 	if !f.Accept {
 		return nil
 	}

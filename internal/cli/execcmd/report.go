@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Report writes reports about journals.
-type Report struct {
+// ReportCommand writes reports about journals.
+type ReportCommand struct {
 	Page  reportHTMLPageCommand `cmd:"" default:"withargs" help:"Write an HTML report from the journals of one run (the default)"`
 	Merge reportMergeCommand    `cmd:"" help:"Check the journals of all shards as one run"`
 }
@@ -30,8 +30,8 @@ type reportHTMLPageCommand struct {
 }
 
 func (c *reportHTMLPageCommand) Run(s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, false)}
-	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, JudgingOptions: verdictRules(c.Strict, false)}
+	if err := in.ReadJournalsAndLoadScenarios(c.Journals, c.Scenario); err != nil {
 		return err
 	}
 	judged := verdict.Judge(in)
@@ -55,17 +55,17 @@ type reportMergeCommand struct {
 	Lenient  bool     `help:"Do not report findings about the test set-up (ids S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept shards in which claude was never started"`
 
-	Reports `embed:""`
+	ReportFlags `embed:""`
 }
 
 // Run writes the reports and exits with the verdict.
 func (c *reportMergeCommand) Run(s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns)}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, JudgingOptions: verdictRules(c.Strict, c.NoRuns)}
 	journals, err := c.shardJournalsReportingMissing(&in)
 	if err != nil {
 		return err
 	}
-	if err := in.ReadFiles(journals, c.Scenario); err != nil {
+	if err := in.ReadJournalsAndLoadScenarios(journals, c.Scenario); err != nil {
 		return err
 	}
 	judged := verdict.Judge(in)
@@ -127,8 +127,8 @@ func journalsOf(shard string) ([]string, error) {
 	return found, nil
 }
 
-// Journal prints the journal schema, or journals in readable form.
-type Journal struct {
+// JournalCommand prints the journal schema, or journals in readable form.
+type JournalCommand struct {
 	Schema  journalSchemaCommand  `cmd:"" help:"Print the JSON Schema of journal lines"`
 	Explain journalExplainCommand `cmd:"" help:"Print journals in readable form"`
 }

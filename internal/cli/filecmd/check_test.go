@@ -13,8 +13,8 @@ import (
 
 // The library and the scripts have no findings, except those that a script provokes.
 func TestNoFalseAlarms(t *testing.T) {
-	for _, name := range scenarios.Library() {
-		s, err := scenarios.LoadLibrary(name)
+	for _, name := range scenarios.LibraryNames() {
+		s, err := scenarios.LoadLibraryScenario(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Fixture serves, checks and writes fixtures: MCP servers in TOML files.
-type Fixture struct {
+// FixtureCommand serves, checks and writes fixtures: MCP servers in TOML files.
+type FixtureCommand struct {
 	Serve FixtureServe       `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
 	Check FixtureCheck       `cmd:"" help:"Report all errors in fixture files"`
 	Clone FixtureClone       `cmd:"" help:"Write a fixture that imitates a running MCP server"`
@@ -63,7 +63,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if record != nil {
 		trace = record
 	}
-	events, done, err := c.openOAuthJournal(s, fx)
+	events, done, err := c.openOAuthJournalIfNeeded(s, fx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	defer stop()
 	if c.Watch {
 		watched := make(chan struct{})
-		go func() { defer close(watched); srv.Watch(ctx, 0, s.Stderr) }() // returns when ctx is cancelled
+		go func() { defer close(watched); srv.WatchAndReload(ctx, 0, s.Stderr) }() // returns when ctx is cancelled
 		defer func() { stop(); <-watched }()
 	}
 	err = c.serve(ctx, s, srv)
@@ -106,8 +106,8 @@ func (c *FixtureServe) createRecordDirTranscript() (transcript *wire.Transcript,
 	return transcript, errors.Join(err, file.Close())
 }
 
-// openOAuthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
-func (c *FixtureServe) openOAuthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
+// openOAuthJournalIfNeeded opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
+func (c *FixtureServe) openOAuthJournalIfNeeded(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {
 		return nil, func() {}, nil

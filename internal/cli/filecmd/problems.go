@@ -103,7 +103,7 @@ func (o CheckOptions) explainAnswersToPrompts(ctx context.Context, s *scenarios.
 			report.Explained = append(report.Explained, err.Error())
 		case reply.Rule.Name == "":
 			answered = false
-			report.Explained = append(report.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
+			report.Explained = append(report.Explained, e.ExplainMissesOfAllRules(scenarios.Request{Prompt: prompt})...)
 			report.Explained = append(report.Explained, "add this rule:", verdict.TOMLRuleWithPlaceholderAnswer(prompt))
 		default:
 			report.Explained = append(report.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
@@ -199,14 +199,14 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	}
 	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
-		list = append(list, index.DiagnosticAt(mcpServerConfigPath(index, entry.Name), entry.Message))
+		list = append(list, index.DiagnosticAt(serverEntryKeyPathOrParent(index, entry.Name), entry.Message))
 	}
 	if doubt := index.FirstPossibleProblem(); doubt != nil && err == nil { // a key is defined twice: the last definition is used
 		doubt.Warning = true
 		list = append(list, *doubt)
 	}
 	for _, unknown := range config.UnknownKeys {
-		d := index.DiagnosticAt(append(mcpServerConfigPath(index, unknown.Server), unknown.Key), "unknown key `"+unknown.Key+"`")
+		d := index.DiagnosticAt(append(serverEntryKeyPathOrParent(index, unknown.Server), unknown.Key), "unknown key `"+unknown.Key+"`")
 		d.Hint, d.Warning = diag.DidYouMean(unknown.Key, unknown.Known), true
 		list = append(list, d)
 	}
@@ -228,7 +228,7 @@ func jsonErrorOrDetails(name string, index *diag.SourceIndex, details []string) 
 	return list
 }
 
-func mcpServerConfigPath(index *diag.SourceIndex, serverName string) diag.Path {
+func serverEntryKeyPathOrParent(index *diag.SourceIndex, serverName string) diag.Path {
 	path := diag.Path{"mcpServers", serverName}
 	if _, ok := index.Lookup(path); ok {
 		return path

@@ -68,9 +68,9 @@ const (
 	TextManualPage    = "man"            // in the man(7) format
 )
 
-// Shells lists the shells with completions. The name of a shell is also a text that [Program.Write] can write: it completes
+// CompletionShells lists the shells with completions. The name of a shell is also a text that [Program.Write] can write: it completes
 // commands as the first word, long options everywhere, files for the rest.
-func Shells() []string { return []string{"bash", "fish", "zsh"} }
+func CompletionShells() []string { return []string{"bash", "fish", "zsh"} }
 
 // Write writes the text with this name.
 func (p *Program) Write(w io.Writer, textName string) error {

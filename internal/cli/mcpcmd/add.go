@@ -71,11 +71,11 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 	return f.addRemote(o, name, transport, target)
 }
 
-func checkNewServer(o *Options, name, scope string) error {
+func rejectInvalidOrTakenServerName(o *Options, name, scope string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
-	if !mcp.ValidName(name) {
+	if !mcp.IsValidServerName(name) {
 		return process.Verbatimf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
 	}
 	existing, err := o.Store.entryOrNil(scope, name)
@@ -112,7 +112,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
-	printModifiedFile(o, f.scope)
+	printPathOfModifiedFile(o, f.scope)
 	return nil
 }
 
@@ -152,14 +152,14 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	if len(oauth) > 0 {
 		entry = append(entry, plainjson.Member{Key: "oauth", Value: oauth.Raw()})
 	}
-	if err := saveEntryWithSecret(o, f.scope, name, entry.Raw(), f.clientSecret && f.clientID != ""); err != nil {
+	if err := saveEntryAndSecretIfRequested(o, f.scope, name, entry.Raw(), f.clientSecret && f.clientID != ""); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
 	if len(masked) > 0 {
 		fmt.Fprintf(o.Stdout, "Headers: %s\n", masked.Indented())
 	}
-	printModifiedFile(o, f.scope)
+	printPathOfModifiedFile(o, f.scope)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	if defect := entryDefect(entry, err); defect != "" {
 		return process.Verbatimf("Invalid configuration: %s", defect)
 	}
-	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
+	if err := saveEntryAndSecretIfRequested(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
 	}
 	transport := cmp.Or(plainjson.DecodeIgnoringErrors[string](entry.Get("type")), "stdio") // entryDefect has checked it
@@ -203,7 +203,7 @@ func entryDefect(entry object, parseError error) string {
 }
 
 func validateAndSaveEntry(o *Options, scope, name string, entry json.RawMessage) error {
-	if err := checkNewServer(o, name, scope); err != nil {
+	if err := rejectInvalidOrTakenServerName(o, name, scope); err != nil {
 		return err
 	}
 	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
@@ -221,7 +221,7 @@ func validateAndSaveEntry(o *Options, scope, name string, entry json.RawMessage)
 	return o.Store.writeOrRemoveServer(scope, name, entry)
 }
 
-func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
+func saveEntryAndSecretIfRequested(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
 	if !withSecret {
 		return validateAndSaveEntry(o, scope, name, entry)
 	}
@@ -236,10 +236,10 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	if err != nil {
 		return err
 	}
-	return server.NewOAuthClient(o.Client).SetClientSecret(secret)
+	return server.NewOAuthClient(o.Client).SaveClientSecret(secret)
 }
 
-func printModifiedFile(o *Options, scope string) {
+func printPathOfModifiedFile(o *Options, scope string) {
 	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFileLabel(o, scope))
 }
 
@@ -347,7 +347,7 @@ func removeServerAndCredentials(o *Options, scope, name, reportedName string) er
 		return process.Verbatimf("No MCP server named %q in %s scope", name, scope)
 	}
 	if server, err := o.expandedServer(name); err == nil && isRemote(server) {
-		if err := server.NewOAuthClient(o.Client).Forget(); err != nil {
+		if err := server.NewOAuthClient(o.Client).ForgetAllCredentials(); err != nil {
 			return err
 		}
 	}
@@ -355,7 +355,7 @@ func removeServerAndCredentials(o *Options, scope, name, reportedName string) er
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", reportedName, scope)
-	printModifiedFile(o, scope)
+	printPathOfModifiedFile(o, scope)
 	return nil
 }
 

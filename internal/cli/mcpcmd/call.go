@@ -53,7 +53,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	if _, err := plainjson.ParseKeepingLastDuplicates(input); err != nil {
 		return process.WithHint(fmt.Sprintf("the arguments are not a JSON object: %v", err), `for example: `+o.Name+` mcp call server tool '{"key": "value"}'`)
 	}
-	m, stop, err := c.openServer(ctx, o, c.Server)
+	m, stop, err := c.connectServerOrFail(ctx, o, c.Server)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if !c.JSON {
-		printConnectedRevisions(o, m.Servers())
+		printProtocolRevisionsToStderr(o, m.Servers())
 	}
 	if result.IsError {
 		return &process.ExitError{Code: process.ExitFailed}
@@ -169,7 +169,7 @@ type promptsCmd struct{ listFlags }
 
 // Run lists the prompts of the connected servers and fails if some are not connected.
 func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
-	return c.printList(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.connectAndPrintList(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		prompts := []mcp.Prompt{}
 		for _, st := range servers {
 			prompts = append(prompts, st.Prompts...)
@@ -235,7 +235,7 @@ type templateReport struct {
 
 // Run lists the resources of the connected servers and fails if some are not connected.
 func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
-	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.connectAndPrintList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		resources, err := m.Resources("")
 		templates := []templateReport{}
 		for _, st := range servers {

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// connect starts servers. The caller must call stop to stop them.
-func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
+// startAndAwaitServers starts servers. The caller must call stop to stop them.
+func (o *Options) startAndAwaitServers(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
 	options := o.Client
 	options.Servers = servers
 	if m, err = o.Manager(options); err != nil {
@@ -90,11 +90,11 @@ type clientFlags struct {
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
-	invalid []protocol.MCPServerError // entries that openServers could not parse
+	invalid []protocol.MCPServerError // entries that connectNamedOrAllServers could not parse
 }
 
-// openServers connects to the named servers, or to all if none is named.
-func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
+// connectNamedOrAllServers connects to the named servers, or to all if none is named.
+func (f *clientFlags) connectNamedOrAllServers(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
 	if f.Protocol != "" && !slices.Contains(negotiationChoices(), f.Protocol) {
 		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationChoices(), ", "))
 	}
@@ -126,12 +126,12 @@ func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...stri
 	if f.Debug {
 		with.Client.Debug = o.Stderr
 	}
-	return with.connect(ctx, servers)
+	return with.startAndAwaitServers(ctx, servers)
 }
 
-// openServer connects to a single server; failing to connect is an error.
-func (f *clientFlags) openServer(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
-	m, stop, err := f.openServers(ctx, o, name)
+// connectServerOrFail connects to a single server; failing to connect is an error.
+func (f *clientFlags) connectServerOrFail(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
+	m, stop, err := f.connectNamedOrAllServers(ctx, o, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,7 +144,7 @@ func (f *clientFlags) openServer(ctx context.Context, o *Options, name string) (
 
 // queryServerAndDecodeOrPrint sends a request to one server. It decodes the response or, with --json, prints it unchanged.
 func (f *clientFlags) queryServerAndDecodeOrPrint(ctx context.Context, o *Options, serverName string, decodedResponse any, sendRequest func(*mcp.Manager) (json.RawMessage, error)) error {
-	m, stop, err := f.openServer(ctx, o, serverName)
+	m, stop, err := f.connectServerOrFail(ctx, o, serverName)
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,9 @@ type listFlags struct {
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
-// printList prints the results of list for the connected servers, and fails if some are not connected.
-func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
-	m, stop, err := f.openServers(ctx, o, f.Servers...)
+// connectAndPrintList prints the results of list for the connected servers, and fails if some are not connected.
+func (f *listFlags) connectAndPrintList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
+	m, stop, err := f.connectNamedOrAllServers(ctx, o, f.Servers...)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Ma
 	return disconnectedError(servers)
 }
 
-func printConnectedRevisions(o *Options, all []mcp.ServerStatus) {
+func printProtocolRevisionsToStderr(o *Options, all []mcp.ServerStatus) {
 	for _, st := range all {
 		if st.Status == "connected" {
 			fmt.Fprintf(o.Stderr, "%s: MCP %s\n", st.Name, st.ProtocolVersion)

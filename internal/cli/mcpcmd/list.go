@@ -88,7 +88,7 @@ func runList(ctx context.Context, o *Options, words []string) error {
 	if !asJSON {
 		fmt.Fprint(o.Stdout, "Checking MCP server health…\n\n")
 	}
-	all, err := o.serverStates(ctx, config.Servers)
+	all, err := o.connectAndReadServerStates(ctx, config.Servers)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func runList(ctx context.Context, o *Options, words []string) error {
 }
 
 // printDiagnostics prints what is wrong with the configuration files, as the real CLI does below the list of servers.
-func printDiagnostics(o *Options, problems []mcp.Problem) {
+func printDiagnostics(o *Options, problems []mcp.ConfigProblem) {
 	if len(problems) == 0 {
 		return
 	}
-	isError := func(p mcp.Problem) bool { return p.Server == "" }
+	isError := func(p mcp.ConfigProblem) bool { return p.Server == "" }
 	sign := "⚠"
 	if slices.ContainsFunc(problems, isError) {
 		sign = "✘"
@@ -140,7 +140,7 @@ func printDiagnostics(o *Options, problems []mcp.Problem) {
 	fmt.Fprintln(o.Stdout)
 }
 
-func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) ([]serverState, error) {
+func (o *Options) connectAndReadServerStates(ctx context.Context, servers []mcp.ServerConfig) ([]serverState, error) {
 	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
@@ -151,7 +151,7 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 		}
 		asked = append(asked, s)
 	}
-	m, stop, err := o.connect(ctx, asked)
+	m, stop, err := o.startAndAwaitServers(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func withoutDefaultsOfVariables(text string) string {
 // commandWithUnsetVariablesRedacted returns the command of a server as it appears in errors: variables that have neither a value
 // nor a default are replaced.
 func (o *Options) commandWithUnsetVariablesRedacted(s mcp.ServerConfig) string {
-	unset := variableWithDefaultPattern().FindAllString(s.Expand(o.Client).Command, -1)
+	unset := variableWithDefaultPattern().FindAllString(s.ExpandVariables(o.Client).Command, -1)
 	return variableWithDefaultPattern().ReplaceAllStringFunc(withoutDefaultsOfVariables(s.Command), func(variable string) string {
 		if slices.Contains(unset, variable) {
 			return "[redacted]"
@@ -250,7 +250,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	if i < 0 {
 		return o.noApprovedServerError(found[0], config.Servers)
 	}
-	all, err := o.serverStates(ctx, config.Servers[i:i+1])
+	all, err := o.connectAndReadServerStates(ctx, config.Servers[i:i+1])
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {
 		parts = append(parts, "client_id configured")
-		if s.Expand(o.Client).NewOAuthClient(o.Client).StoredClientSecret() != "" {
+		if s.ExpandVariables(o.Client).NewOAuthClient(o.Client).StoredClientSecret() != "" {
 			parts = append(parts, "client_secret configured")
 		}
 	}
@@ -289,10 +289,10 @@ func (o *Options) printServer(h serverState) {
 	if h.Transport == "stdio" {
 		fmt.Fprintf(w, "  Command: %s\n", withoutDefaultsOfVariables(s.Command))
 		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+withoutDefaultsOfVariables(strings.Join(s.Args, " ")), " "))
-		o.printMembers("Environment", "=", entry.Get("env"))
+		o.printEnvironmentOrHeaders("Environment", "=", entry.Get("env"))
 	} else {
 		fmt.Fprintf(w, "  URL: %s\n", withoutDefaultsOfVariables(s.URL))
-		o.printMembers("Headers", ": ", entry.Get("headers"))
+		o.printEnvironmentOrHeaders("Headers", ": ", entry.Get("headers"))
 		if login := o.describeOAuthSettings(s); login != "" {
 			fmt.Fprintf(w, "  OAuth: %s\n", login)
 		}
@@ -307,8 +307,8 @@ func (o *Options) printServer(h serverState) {
 // nameForCommandPattern matches the names that the real CLI prints in a command line.
 var nameForCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\w[\w.@-]*$`) })
 
-// printMembers prints the environment variables or the headers of a server in the order of its entry.
-func (o *Options) printMembers(title, separator string, members json.RawMessage) {
+// printEnvironmentOrHeaders prints the environment variables or the headers of a server in the order of its entry.
+func (o *Options) printEnvironmentOrHeaders(title, separator string, members json.RawMessage) {
 	if members == nil {
 		return
 	}
@@ -342,7 +342,7 @@ type serverReport struct {
 
 // Run fails if a server is not connected, or an entry is invalid.
 func (c *statusCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.openServers(ctx, o, c.Servers...)
+	m, stop, err := c.connectNamedOrAllServers(ctx, o, c.Servers...)
 	if err != nil {
 		return err
 	}
@@ -404,7 +404,7 @@ type toolReport struct {
 
 // Run lists the tools of the connected servers and fails if some are not connected.
 func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
-	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.connectAndPrintList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		tools := []toolReport{}
 		for _, st := range servers {
 			for i, t := range st.Tools {
@@ -417,8 +417,8 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 		for _, st := range servers {
 			revisions[st.Name] = st.ProtocolVersion
 		}
-		report := map[string]any{"tools": tools, "hidden": append([]mcp.ShadowedTool{}, m.HiddenTools()...), "protocolVersions": revisions}
-		return report, func() { printTools(o.Stdout, m); printConnectedRevisions(o, servers) }, nil
+		report := map[string]any{"tools": tools, "hidden": append([]mcp.ShadowedTool{}, m.ShadowedTools()...), "protocolVersions": revisions}
+		return report, func() { printTools(o.Stdout, m); printProtocolRevisionsToStderr(o, servers) }, nil
 	})
 }
 
@@ -426,7 +426,7 @@ func printTools(w io.Writer, m *mcp.Manager) {
 	for _, t := range m.Tools() {
 		printNameAndDescription(w, t.Name, t.Description)
 	}
-	for _, h := range m.HiddenTools() {
+	for _, h := range m.ShadowedTools() {
 		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.ShadowedBy)
 	}
 }

@@ -69,7 +69,7 @@ func loginByFollowingRedirects(ctx context.Context, client *oauth.Client, server
 	if done || err != nil {
 		return err
 	}
-	l, err := client.Login(ctx, redirect, challenge)
+	l, err := client.BeginLogin(ctx, redirect, challenge)
 	if err != nil {
 		return withSDKAuthFailedPrefix(err)
 	}
@@ -77,7 +77,7 @@ func loginByFollowingRedirects(ctx context.Context, client *oauth.Client, server
 	if err != nil {
 		return err
 	}
-	return l.Finish(ctx, answer)
+	return l.ExchangeCodeAndStoreTokens(ctx, answer)
 }
 
 // withSDKAuthFailedPrefix adds the prefix of the real CLI to the error of a login that could not begin.
@@ -100,7 +100,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 		return err
 	}
 	defer func() { _ = listener.Close() }() // if the login cannot begin
-	l, err := client.Login(ctx, redirect, "")
+	l, err := client.BeginLogin(ctx, redirect, "")
 	if err != nil {
 		return withSDKAuthFailedPrefix(err)
 	}
@@ -113,7 +113,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	}
 	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
 	go o.completeLoginFromInput(ctx, l) // completeLoginFromInput returns after its current read, or when the process exits
-	err = l.Wait(ctx, listener, o.LoginWait)
+	err = l.ServeRedirectAndWait(ctx, listener, o.LoginWait)
 	fmt.Fprintln(o.Stdout)
 	return err
 }
@@ -124,7 +124,7 @@ func (o *Options) completeLoginFromInput(ctx context.Context, l *oauth.Login) {
 	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
 	for lines.Scan() {
 		if at, err := url.Parse(strings.TrimSpace(lines.Text())); err == nil && l.IsAnswer(at.Query()) {
-			l.End(l.Finish(ctx, at.Query()))
+			l.End(l.ExchangeCodeAndStoreTokens(ctx, at.Query()))
 			return
 		}
 		fmt.Fprint(o.Stdout, "That doesn't look like a redirect URL for this sign-in — paste the full address from the browser page this sign-in opened.\nOr paste the redirect URL here: ")
@@ -171,7 +171,7 @@ func (o *Options) expandedServer(name string) (mcp.ServerConfig, error) {
 	if i < 0 {
 		return mcp.ServerConfig{}, noServerError(name, config.Servers)
 	}
-	return config.Servers[i].Expand(o.Client), nil
+	return config.Servers[i].ExpandVariables(o.Client), nil
 }
 
 func isRemote(s mcp.ServerConfig) bool {

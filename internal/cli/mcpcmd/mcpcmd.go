@@ -107,7 +107,7 @@ func parseAndRunKongCommand[C any](ctx context.Context, o *Options, words []stri
 
 // RunKong parses words into a kong struct and calls its Run method, unless help was printed. If the words cannot be
 // parsed, or if check refuses them, it returns the error as converted by usage.
-func RunKong(c any, words []string, usage func(error) error, check func(*kong.Context) error, options ...kong.Option) error {
+func RunKong(c any, words []string, toUsageError func(error) error, check func(*kong.Context) error, options ...kong.Option) error {
 	exited := false
 	parser, err := kong.New(c, append(options, kong.Exit(func(int) { exited = true }))...)
 	if err != nil {
@@ -122,7 +122,7 @@ func RunKong(c any, words []string, usage func(error) error, check func(*kong.Co
 		err = check(parsed)
 	}
 	if err != nil {
-		return usage(err)
+		return toUsageError(err)
 	}
 	return parsed.Run()
 }

@@ -87,7 +87,7 @@ func (b *testHome) run(words ...string) (stdout, stderr string, ok bool) {
 // hintOf returns the hint with which an error is printed; empty means none.
 func hintOf(err error) string {
 	var b strings.Builder
-	process.ReportError(&b, err)
+	process.PrintErrorReturningExitCode(&b, err)
 	_, hint, _ := strings.Cut(b.String(), "\nhint: ")
 	return strings.TrimSpace(hint)
 }

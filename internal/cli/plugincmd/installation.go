@@ -51,7 +51,7 @@ func (p pluginListEntry) isNamed(name string) bool {
 
 // pluginsInstalledForThisProject returns the installed plugins, sorted by id, with one entry for each scope.
 func (c *command) pluginsInstalledForThisProject() ([]pluginListEntry, error) {
-	file, err := c.readObject(installedPluginsFile)
+	file, err := c.readConfigObject(installedPluginsFile)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *command) listEntry(id string, e installation) pluginListEntry {
 		return one
 	}
 	dir := cmp.Or(one.Folder, one.Path)
-	servers, defects := catalog.ReadPlugin(dir)
+	servers, defects := catalog.ReadPluginServers(dir)
 	for _, defect := range defects {
 		detail := map[string]string{"type": defect.Type, "plugin": name, "path": filepath.Join(dir, "hooks", "hooks.json")}
 		if missing, found := strings.CutPrefix(strings.TrimSuffix(defect.Message, ")"), "Path not found: "); found {
@@ -140,7 +140,7 @@ func (c *command) install(name string) error {
 		return err
 	}
 	short, shop, _ := strings.Cut(name, "@")
-	shops, err := c.readObject(marketplacesFile)
+	shops, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (c *command) installFrom(m marketplaceManifest, p marketplacePlugin) error 
 	if err := os.CopyFS(dir, os.DirFS(p.folder)); err != nil {
 		return fmt.Errorf("installing %s: %w", id, err)
 	}
-	file, err := c.readObject(installedPluginsFile)
+	file, err := c.readConfigObject(installedPluginsFile)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (c *command) installFrom(m marketplaceManifest, p marketplacePlugin) error 
 	plugins := objectAt(file, "plugins")
 	all := plainjson.DecodeIgnoringErrors[[]installation](plugins.Get(id))
 	plugins = plugins.Set(id, encodeValue(append(all, added)))
-	if err := c.writeObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
+	if err := c.writeConfigObject(installedPluginsFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
 	}
 	if err := c.setEnabled(id, true); err != nil {
@@ -212,12 +212,12 @@ func (c *command) installationProblem(folder string) string {
 	if _, err := os.Stat(folder); err != nil {
 		return "Source path does not exist: " + folder
 	}
-	data, err := os.ReadFile(manifestFile(folder))
+	data, err := os.ReadFile(pluginManifestPath(folder))
 	if err != nil {
 		return "" // a plugin needs no manifest
 	}
 	temporary := fmt.Sprintf("temp_local_%d_000000", c.Now().UnixMilli())
-	if _, err = catalog.ParseManifest(data, temporary, manifestFile(filepath.Join(c.Dir, "plugins", "cache", temporary))); err != nil {
+	if _, err = catalog.ParseManifest(data, temporary, pluginManifestPath(filepath.Join(c.Dir, "plugins", "cache", temporary))); err != nil {
 		return "Plugin " + strings.Replace(err.Error(), "plugin.json. ", "plugin.json.\n\n", 1)
 	}
 	return ""
@@ -323,7 +323,7 @@ func (c *command) uninstall(name string) error {
 
 // removeInstallationsAndMarkOrphan removes the selected installations of a plugin. If none is left, it marks the plugin's files as orphaned.
 func (c *command) removeInstallationsAndMarkOrphan(id string, selects func(installation) bool) error {
-	file, err := c.readObject(installedPluginsFile)
+	file, err := c.readConfigObject(installedPluginsFile)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (c *command) removeInstallationsAndMarkOrphan(id string, selects func(insta
 	if plugins = plugins.Set(id, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Delete(id)
 	}
-	if err := c.writeObject(installedPluginsFile, file.Set("plugins", encodeValue(plugins))); err != nil || len(left) > 0 || len(all) == 0 {
+	if err := c.writeConfigObject(installedPluginsFile, file.Set("plugins", encodeValue(plugins))); err != nil || len(left) > 0 || len(all) == 0 {
 		return err
 	}
 	err = os.WriteFile(filepath.Join(all[0].Path, ".orphaned_at"), fmt.Append(nil, c.Now().UnixMilli()), 0o600)
@@ -350,8 +350,8 @@ func (c *command) removeEnabledEntry(scope, id string) error {
 	return c.changeSettings(scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Delete(id) })
 }
 
-func (c *command) removeMarketplace(name string) error {
-	known, err := c.readObject(marketplacesFile)
+func (c *command) removeMarketplaceAndPlugins(name string) error {
+	known, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (c *command) removeMarketplace(name string) error {
 		}
 		declared = []string{c.scope}
 	}
-	if err := c.writeObject(marketplacesFile, known.Delete(name)); err != nil {
+	if err := c.writeConfigObject(marketplacesFile, known.Delete(name)); err != nil {
 		return err
 	}
 	for _, scope := range declared {
@@ -383,7 +383,7 @@ func (c *command) removeMarketplace(name string) error {
 
 // uninstallPluginsOfMarketplace uninstalls every plugin of a marketplace in every scope. It returns the lines that report this.
 func (c *command) uninstallPluginsOfMarketplace(marketplaceName string) (report string, err error) {
-	file, err := c.readObject(installedPluginsFile)
+	file, err := c.readConfigObject(installedPluginsFile)
 	if err != nil {
 		return "", err
 	}

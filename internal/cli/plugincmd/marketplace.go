@@ -40,7 +40,7 @@ func marketplaceManifestPath(dir string) string {
 	return filepath.Join(dir, catalog.MarketplaceManifestFile)
 }
 
-func manifestFile(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
+func pluginManifestPath(dir string) string { return filepath.Join(dir, ".claude-plugin/plugin.json") }
 
 func readMarketplace(dir string) (marketplaceManifest, error) {
 	m := marketplaceManifest{dir: dir}
@@ -65,7 +65,7 @@ func (m marketplaceManifest) localPlugin(name string) (marketplacePlugin, bool) 
 		return marketplacePlugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	_, own := readManifest(manifestFile(p.folder), "plugin of a marketplace") // the entry of the marketplace can replace the manifest
+	_, own := readAndValidateManifest(pluginManifestPath(p.folder), "plugin of a marketplace") // the entry of the marketplace can replace the manifest
 	version, _ := plainjson.StringValue(own.Get("version"))
 	p.version = cmp.Or(version, p.Version, unknownVersion)
 	return p, true
@@ -74,7 +74,7 @@ func (m marketplaceManifest) localPlugin(name string) (marketplacePlugin, bool) 
 const unknownVersion = "unknown"
 
 func (c *command) marketplaceNamed(name string) (marketplaceManifest, error) {
-	known, err := c.readObject(marketplacesFile)
+	known, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return marketplaceManifest{}, err
 	}
@@ -103,7 +103,7 @@ func (c *command) addMarketplace(source string) error {
 	if err != nil {
 		return c.fail("Failed to add marketplace: %v", err)
 	}
-	known, err := c.readObject(marketplacesFile)
+	known, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -125,11 +125,11 @@ func (c *command) addMarketplace(source string) error {
 }
 
 func (c *command) saveKnownMarketplace(known plainjson.Object, name, dir string) error {
-	return c.writeObject(marketplacesFile, known.Set(name, catalog.NewKnownMarketplace(dir, c.Now())))
+	return c.writeConfigObject(marketplacesFile, known.Set(name, catalog.KnownMarketplaceJSON(dir, c.Now())))
 }
 
 func (c *command) listMarketplaces() error {
-	known, err := c.readObject(marketplacesFile)
+	known, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ const builtinMarketplace = "anthropic-plugin-directory"
 
 // refreshMarketplaceTimestamps sets the update time of a marketplace to now; an empty name means all of them.
 func (c *command) refreshMarketplaceTimestamps(name string) error {
-	known, err := c.readObject(marketplacesFile)
+	known, err := c.readConfigObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -213,8 +213,8 @@ func (c *command) validate(path string) error {
 	if _, err := os.Stat(marketplaceManifestPath(dir)); err == nil {
 		return c.validateMarketplace(dir)
 	}
-	if _, err := os.Stat(manifestFile(dir)); err == nil {
-		return c.validatePlugin(manifestFile(dir))
+	if _, err := os.Stat(pluginManifestPath(dir)); err == nil {
+		return c.validatePlugin(pluginManifestPath(dir))
 	}
 	own, hasOwn := componentReports(dir, "skill", "agent", "command", "hooks")
 	ofProject, hasThoseOfProject := componentReports(filepath.Join(dir, ".claude"), "skill", "agent", "command", "hooks")
@@ -225,12 +225,12 @@ func (c *command) validate(path string) error {
 }
 
 func (c *command) validatePlugin(file string) error {
-	problems, manifest := readManifest(file, "plugin")
+	problems, manifest := readAndValidateManifest(file, "plugin")
 	r := validationReport{"plugin manifest", file, problems, nil}
 	dir := filepath.Dir(filepath.Dir(file))
 	if len(problems) == 0 {
 		r.problems = append(spaceInNameProblem("Plugin", "my-plugin", manifest), missingPaths(dir, manifest, "")...)
-		r.warnings = append(unknownFieldWarnings("plugin", manifest), manifestWarnings(manifest, "")...)
+		r.warnings = append(unknownFieldWarnings("plugin", manifest), missingFieldWarnings(manifest, "")...)
 	}
 	components, _ := componentReports(dir, "skill", "agent", "command", "hooks", "mcp")
 	return c.printValidation(append([]validationReport{r}, components...)...)
@@ -238,12 +238,12 @@ func (c *command) validatePlugin(file string) error {
 
 func (c *command) validateMarketplace(dir string) error {
 	file := marketplaceManifestPath(dir)
-	problems, given := readManifest(file, "marketplace")
+	problems, given := readAndValidateManifest(file, "marketplace")
 	if len(problems) > 0 {
 		return c.printValidation(validationReport{"marketplace manifest", file, problems, nil})
 	}
 	problems = spaceInNameProblem("Marketplace", "my-marketplace", given)
-	m, _ := readMarketplace(dir) // readManifest has reported an error
+	m, _ := readMarketplace(dir) // readAndValidateManifest has reported an error
 	warnings := unknownFieldWarnings("marketplace", given)
 	if m.Description == "" && m.Metadata.Description == "" {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
@@ -252,8 +252,8 @@ func (c *command) validateMarketplace(dir string) error {
 	for i, p := range m.Plugins {
 		if found, ok := m.localPlugin(p.Name); ok {
 			where := fmt.Sprintf("plugins[%d] plugin.json → ", i)
-			if defects, own := readManifest(manifestFile(found.folder), "plugin of a marketplace"); defects == nil {
-				warnings, problems = append(warnings, manifestWarnings(own, where)...), append(problems, missingPaths(found.folder, own, where)...)
+			if defects, own := readAndValidateManifest(pluginManifestPath(found.folder), "plugin of a marketplace"); defects == nil {
+				warnings, problems = append(warnings, missingFieldWarnings(own, where)...), append(problems, missingPaths(found.folder, own, where)...)
 			}
 			reports, _ := componentReports(found.folder, "hooks")
 			components = append(components, reports...)
@@ -284,9 +284,9 @@ func componentReports(dir string, kinds ...string) (reports []validationReport, 
 			case err != nil:
 				r.problems = []string{"file: " + err.Error()}
 			case filepath.Ext(file) == ".md":
-				r.checkFrontMatter(data)
+				r.addFrontMatterFindings(data)
 			default:
-				r.checkJSON(data)
+				r.addJSONProblems(data)
 			}
 			hasComponents = true
 			if len(r.problems)+len(r.warnings) > 0 {
@@ -297,7 +297,7 @@ func componentReports(dir string, kinds ...string) (reports []validationReport, 
 	return reports, hasComponents
 }
 
-func (r *validationReport) checkFrontMatter(document []byte) {
+func (r *validationReport) addFrontMatterFindings(document []byte) {
 	front := catalog.FrontMatter(document)
 	switch tools := plainjson.TypeOf(encodeValue(front["allowed-tools"])); {
 	case front == nil:
@@ -309,12 +309,12 @@ func (r *validationReport) checkFrontMatter(document []byte) {
 	}
 }
 
-func (r *validationReport) checkJSON(data []byte) {
+func (r *validationReport) addJSONProblems(data []byte) {
 	effects := map[string][2]string{ // of a syntax error, and of an invalid value
 		"hooks": {"At runtime this breaks the entire plugin load."},
 		"mcp":   {"The plugin loader logs this at debug level and loads no servers from the file.", "The plugin loader silently drops this server at load."},
 	}[r.kind]
-	if err := plainjson.SyntaxError(data); err != nil {
+	if err := plainjson.JavaScriptSyntaxErrorOf(data); err != nil {
 		r.problems = []string{"json: Invalid JSON syntax: " + err.Error() + ". " + effects[0]}
 	} else if r.kind == "mcp" {
 		for _, i := range catalog.ManifestSchemas()["mcp file"].Issues(data) {
@@ -337,10 +337,10 @@ func missingPaths(dir string, manifest plainjson.Object, where string) (problems
 	return problems
 }
 
-func readManifest(file, schemaName string) (problems []string, manifest plainjson.Object) {
+func readAndValidateManifest(file, schemaName string) (problems []string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {
-		err = plainjson.SyntaxError(data)
+		err = plainjson.JavaScriptSyntaxErrorOf(data)
 	}
 	if err != nil {
 		return []string{"json: Invalid JSON syntax: " + err.Error()}, nil
@@ -371,7 +371,7 @@ func spaceInNameProblem(kind, example string, manifest plainjson.Object) (proble
 	return problems
 }
 
-func manifestWarnings(manifest plainjson.Object, where string) (warnings []string) {
+func missingFieldWarnings(manifest plainjson.Object, where string) (warnings []string) {
 	for _, advice := range [][2]string{
 		{"version", `No version specified. Consider adding a version following semver (e.g., "1.0.0")`},
 		{"description", "No description provided. Adding a description helps users understand what your plugin does"},

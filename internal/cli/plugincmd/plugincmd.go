@@ -54,7 +54,7 @@ func pluginCommands() []subcommand {
 		{"list", "--json", "", func(c *command, _ string) error { return c.listPlugins() }},
 		{"validate", "--json; --strict", "path", (*command).validate},
 		{"install|i", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).install)},
-		{"details", "--json", "name", (*command).printUnknownPluginError},
+		{"details", "--json", "name", (*command).failUnknownOrNotSimulatedPlugin},
 		{"uninstall|remove", scopeFlag + "; -y, --yes", "plugin", withScopeCheck(".", (*command).uninstall)},
 		{"enable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "enable") })},
 		{"disable", scopeFlag, "plugin", withScopeCheck("", func(c *command, name string) error { return c.enableOrDisable(name, "disable") })},
@@ -66,7 +66,7 @@ func marketplaceCommands() []subcommand {
 	return []subcommand{
 		{"add", longScopeFlag, "source", (*command).addMarketplace},
 		{"list", "--json", "", func(c *command, _ string) error { return c.listMarketplaces() }},
-		{"remove|rm", longScopeFlag, "name", (*command).removeMarketplace},
+		{"remove|rm", longScopeFlag, "name", (*command).removeMarketplaceAndPlugins},
 		{"update", "", "[name]", (*command).refreshMarketplaceTimestamps},
 	}
 }
@@ -93,7 +93,7 @@ func Run(o Options, words []string) error {
 		}
 		names = append(names, alternatives...)
 	}
-	return c.printUsageError(argv.UnknownCommandText(words[0], names))
+	return c.failWithUsageError(argv.UnknownCommandText(words[0], names))
 }
 
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {
@@ -109,14 +109,14 @@ func (c *command) parse(s subcommand, words []string) (operand string, err error
 	c.asJSON, c.strict = found.Options["json"] != nil, found.Options["strict"] != nil
 	switch {
 	case err != nil:
-		return "", c.printUsageError(err.Error())
+		return "", c.failWithUsageError(err.Error())
 	case len(found.Operands) == 0 && s.operand != "" && s.operand[0] != '[':
-		return "", c.printUsageError("error: missing required argument '" + s.operand + "'")
+		return "", c.failWithUsageError("error: missing required argument '" + s.operand + "'")
 	}
 	return append(found.Operands, "")[0], nil // the real CLI ignores further arguments
 }
 
-func (c *command) printUsageError(text string) error {
+func (c *command) failWithUsageError(text string) error {
 	fmt.Fprintln(c.Stderr, text)
 	return errFailed()
 }
@@ -129,13 +129,13 @@ func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 func withScopeCheck(suffix string, run func(c *command, operand string) error) func(c *command, operand string) error {
 	return func(c *command, operand string) error {
 		if c.scope != "" && !slices.Contains(scopes(), c.scope) && (suffix != ", managed" || c.scope != "managed") {
-			return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
+			return c.failWithUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
 		}
 		return run(c, operand)
 	}
 }
 
-func (c *command) printUnknownPluginError(name string) error {
+func (c *command) failUnknownOrNotSimulatedPlugin(name string) error {
 	if list, err := c.pluginsInstalledForThisProject(); err != nil || slices.ContainsFunc(list, func(p pluginListEntry) bool { return p.isNamed(name) }) {
 		return cmp.Or(err, ErrNotSimulated)
 	}
@@ -197,12 +197,12 @@ func (c *command) isEnabled(id string) (enabled bool) {
 	return enabled
 }
 
-// readObject reads a JSON object from a file of the configuration; a missing file is an empty object.
-func (c *command) readObject(file string) (plainjson.Object, error) {
+// readConfigObject reads a JSON object from a file of the configuration; a missing file is an empty object.
+func (c *command) readConfigObject(file string) (plainjson.Object, error) {
 	return plainjson.ReadFileOrEmpty(filepath.Join(c.Dir, file))
 }
 
-func (c *command) writeObject(file string, object plainjson.Object) error {
+func (c *command) writeConfigObject(file string, object plainjson.Object) error {
 	return object.WriteFileAtomically(filepath.Join(c.Dir, file), "", 0o600)
 }
 

@@ -34,7 +34,7 @@ func (c *Diff) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	changes, compared := []book.Change{}, 0
+	changes, compared := []book.ScreenChange{}, 0
 	for _, a := range before {
 		for _, b := range after {
 			if k := b.BookID; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
@@ -60,7 +60,7 @@ func (c *Diff) Run(s *process.System) error {
 	return nil
 }
 
-func (c *Diff) print(s *process.System, changes []book.Change) error {
+func (c *Diff) print(s *process.System, changes []book.ScreenChange) error {
 	if c.GitHub {
 		for _, x := range changes {
 			if x.Kind == book.ChangedDialogOptions || x.Kind == book.ChangedStateOrTitle {
@@ -120,7 +120,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	if err := c.print(s, report); err != nil {
+	if err := c.writeReports(s, report); err != nil {
 		return err
 	}
 	if report.SumAnswerCounts("").Wrong > 0 {
@@ -133,7 +133,7 @@ func (c *Check) loadScreenBooks(s *process.System) ([]book.Book, error) {
 	var all []book.Book
 	if len(c.Versions) == 0 {
 		var err error
-		if all, err = book.List(book.Root(s.Environ)); err != nil {
+		if all, err = book.List(book.CacheRoot(s.Environ)); err != nil {
 			return nil, err
 		}
 	}
@@ -155,7 +155,7 @@ func (c *Check) loadScreenBooks(s *process.System) ([]book.Book, error) {
 	return chosen, nil
 }
 
-func (c *Check) print(s *process.System, r *checkReport) error {
+func (c *Check) writeReports(s *process.System, r *checkReport) error {
 	if c.JUnit != "" {
 		if err := writeJUnit(c.JUnit, r); err != nil {
 			return fmt.Errorf("writing the JUnit report: %w", err)
@@ -256,7 +256,7 @@ func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	b, _ := book.NearestRendererAndSize(books, book.BookID{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
+	b, _ := book.NearestBook(books, book.BookID{Renderer: book.RendererFullscreen, Cols: 110, Rows: 36})
 	pages, err := b.Pages()
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("finding the path of the claudeless binary: %w", err)
 	}
-	program, err := findClaude(ctx, s, c.Claude, self)
+	program, err := findOrFetchClaude(ctx, s, c.Claude, self)
 	if err != nil {
 		return newExitError(exitBadInput, err)
 	}
@@ -75,7 +75,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	root := book.Root(s.Environ)
+	root := book.CacheRoot(s.Environ)
 	if books, err := book.List(root); err == nil && len(books) == 0 {
 		fmt.Fprintf(s.Stderr, "screens are stored in %s; their text belongs to the vendor, so you decide whether to commit them\n", root)
 	}
@@ -86,13 +86,13 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	return c.printCaptureResults(s, results, program.Version, s.Now().Sub(began).Seconds())
+	return c.printResultsFailIfTapeFailed(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
 const simulatedName = "simulated"
 
-// findClaude returns the claude whose screens are captured. For the simulated claude, the result has no path.
-func findClaude(ctx context.Context, s *process.System, path, excludedPath string) (suite.Program, error) {
+// findOrFetchClaude returns the claude whose screens are captured. For the simulated claude, the result has no path.
+func findOrFetchClaude(ctx context.Context, s *process.System, path, excludedPath string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(path, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
 	}
@@ -163,8 +163,8 @@ func (c *Capture) bookIDsToCapture(version string) ([]book.BookID, error) {
 	return keys, nil
 }
 
-// printCaptureResults prints a summary or, with --json, all results. It fails, after printing why, if a tape failed.
-func (c *Capture) printCaptureResults(s *process.System, results []capture.Result, version string, seconds float64) error {
+// printResultsFailIfTapeFailed prints a summary or, with --json, all results. It fails, after printing why, if a tape failed.
+func (c *Capture) printResultsFailIfTapeFailed(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {
 		r := &results[i]
@@ -201,7 +201,7 @@ type List struct {
 
 // Run prints a line for each book of captured screens, or for each screen.
 func (c *List) Run(s *process.System) error {
-	root := book.Root(s.Environ)
+	root := book.CacheRoot(s.Environ)
 	if c.Version == "" {
 		books, err := book.List(root)
 		if err != nil {
@@ -253,7 +253,7 @@ func (c *List) Run(s *process.System) error {
 }
 
 func findBooks(s *process.System, name string) ([]book.Book, error) {
-	books, err := book.Find(book.Root(s.Environ), name)
+	books, err := book.Find(book.CacheRoot(s.Environ), name)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ type Show struct {
 
 // Run prints the screen as it was captured from the newest version that has it.
 func (c *Show) Run(s *process.System) error {
-	books, err := book.List(book.Root(s.Environ))
+	books, err := book.List(book.CacheRoot(s.Environ))
 	if c.Version != "" {
 		books, err = findBooks(s, c.Version)
 	}
@@ -307,7 +307,7 @@ type PrintBooksDirectory struct{}
 
 // Run prints the directory in which books of captured screens are stored.
 func (PrintBooksDirectory) Run(s *process.System) error {
-	root := book.Root(s.Environ)
+	root := book.CacheRoot(s.Environ)
 	if _, err := os.Stat(root); err != nil {
 		fmt.Fprintln(s.Stderr, "no screens have been captured yet")
 	}
@@ -426,13 +426,13 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		return badInputExitError("missing command", "for example: claudeless screens drive -- claude")
 	}
 	if c.Real {
-		if err := writeFirstStartSettings(s); err != nil {
+		if err := writeFirstStartSettingsIfNone(s); err != nil {
 			return err
 		}
 	}
 	ctx, signals := s.WatchSignals(ctx)
 	defer signals.StopAndCancelContext()
-	t, err := tape.StartTerminal(ctx, tape.TerminalOptions{
+	t, err := tape.StartProgramInTerminal(ctx, tape.ProgramInTerminalOptions{
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: processSystemClock{s},
 	})
 	if err != nil {
@@ -448,8 +448,8 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	return process.SignalErrorOr(ctx, err)
 }
 
-// writeFirstStartSettings writes settings of a user who trusts the working directory, unless a configuration file exists.
-func writeFirstStartSettings(s *process.System) error {
+// writeFirstStartSettingsIfNone writes settings of a user who trusts the working directory, unless a configuration file exists.
+func writeFirstStartSettingsIfNone(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
 		return badInputExitError("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	CWD     string   // absolute
 	Environ []string // environment of commands ("K=V")
-	Clock   builtin.Clock
+	Clock   builtin.ClockWithIDs
 	Profile claudecode.Profile // version of the CLI, and the tools that this version lists
 	In      io.Reader
 	Out     io.Writer
@@ -32,7 +32,7 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	defer tools.Close()
-	return wire.ServeStdio(ctx, wire.Stdio{Server: builtinToolsServer{tools, o}, In: o.In, Out: o.Out})
+	return wire.ServeStdio(ctx, wire.StdioOptions{Server: builtinToolsServer{tools, o}, In: o.In, Out: o.Out})
 }
 
 func (o Options) listsTool(name string) bool {
@@ -98,12 +98,12 @@ func (s builtinToolsServer) Handle(ctx context.Context, call *wire.Call) (any, e
 			return nil, &wire.Error{Code: wire.CodeInternal, Message: "Tool " + params.Name + " not found"}
 		}
 		use := protocol.ToolUse{ID: "toolu_" + string(call.ID), Name: params.Name, Input: params.Arguments}
-		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return s.run(ctx, use) }), nil
+		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return s.runToolCall(ctx, use) }), nil
 	}
 	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "Method not found"}
 }
 
-func (s builtinToolsServer) run(ctx context.Context, use protocol.ToolUse) (any, error) {
+func (s builtinToolsServer) runToolCall(ctx context.Context, use protocol.ToolUse) (any, error) {
 	r := s.tools.Precheck(ctx, use)
 	if r == nil {
 		use.Input = s.tools.PrepareInput(use)

@@ -26,8 +26,8 @@ import (
 // pauseLease is how long a pause stays open after the last poll of its client: some clients poll rarely.
 const pauseLease = 5 * time.Minute
 
-// Clients serves all older clients of a hub. Its methods may be called from many goroutines.
-type Clients struct {
+// OlderClients serves all older clients of a hub. Its methods may be called from many goroutines.
+type OlderClients struct {
 	hub    *debug.Hub
 	resent valueResendRequests
 	relay  pendingEvaluations
@@ -37,8 +37,8 @@ type Clients struct {
 }
 
 // New creates the Clients of a hub; it starts nothing.
-func New(hub *debug.Hub) *Clients {
-	return &Clients{hub: hub, relay: pendingEvaluations{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
+func New(hub *debug.Hub) *OlderClients {
+	return &OlderClients{hub: hub, relay: pendingEvaluations{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
 }
 
 // callRequest is a client's description of a call.
@@ -56,11 +56,11 @@ type callRequest struct {
 }
 
 // process returns the process of a request; zero if the client does not send it.
-func (in callRequest) process() debug.Process {
+func (in callRequest) process() debug.CallerProcess {
 	if in.PID == nil || in.Started == nil {
-		return debug.Process{}
+		return debug.CallerProcess{}
 	}
-	return debug.NewProcessWithKey(*in.PID, *in.Started)
+	return debug.NewCallerProcess(*in.PID, *in.Started)
 }
 
 func (in callRequest) targetAndArgumentItems() []*Item {
@@ -82,7 +82,7 @@ func (in callRequest) targetAndArgumentItems() []*Item {
 }
 
 // ReportCallStart handles /api/call/start: it reports the call in the body to the hub.
-func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMessage) (debug.CallStartResponse, error) {
+func (c *OlderClients) ReportCallStart(ctx context.Context, callStartBody json.RawMessage) (debug.CallStartResponse, error) {
 	var in callRequest
 	if err := decodeBody(callStartBody, &in); err != nil {
 		return debug.CallStartResponse{}, err
@@ -107,7 +107,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 }
 
 // WithOlderClientAsCaller makes call one of an older client, with its values from callValues, whose bytes must be in the hub's store.
-func (c *Clients) WithOlderClientAsCaller(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
+func (c *OlderClients) WithOlderClientAsCaller(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientAdapter{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call
 }
@@ -115,12 +115,12 @@ func (c *Clients) WithOlderClientAsCaller(call debug.Call, callValues CallData) 
 // olderClientAdapter encodes decisions about paused calls in the form that an older client reads. It also lets the client
 // evaluate expressions.
 type olderClientAdapter struct {
-	*Clients
+	*OlderClients
 	newValueFormat ItemSerializationFormat // format of new values
 }
 
 // Actions allows only continue after a call, because older clients ignore other decisions at that point.
-func (olderClientAdapter) Actions(phase debug.Phase) (supportedActions []debug.PauseDecisionAction) {
+func (olderClientAdapter) Actions(phase debug.CallPhase) (supportedActions []debug.PauseDecisionAction) {
 	if phase == debug.PhaseAfterCall {
 		return []debug.PauseDecisionAction{debug.ActionContinue}
 	}
@@ -128,7 +128,7 @@ func (olderClientAdapter) Actions(phase debug.Phase) (supportedActions []debug.P
 }
 
 // AddBodyValuesToOutcome adds the values in the body of /api/call/complete to an outcome.
-func (c *Clients) AddBodyValuesToOutcome(body json.RawMessage, o *debug.Outcome) error {
+func (c *OlderClients) AddBodyValuesToOutcome(body json.RawMessage, o *debug.CallOutcome) error {
 	var in struct {
 		outcomeItemMembers
 		Traceback string `json:"exception_traceback"`
@@ -147,7 +147,7 @@ func (c *Clients) AddBodyValuesToOutcome(body json.RawMessage, o *debug.Outcome)
 	return nil
 }
 
-func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Request) (any, error) {
+func (c *OlderClients) addRecordOfReportedEvent(_ context.Context, eventRequest Request) (any, error) {
 	var in struct {
 		callRequest
 		outcomeItemMembers
@@ -164,14 +164,14 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 	}
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
-		return nil, debug.MissingParameter("method_name")
+		return nil, debug.NewMissingParameterError("method_name")
 	}
 	more, err := c.storeOutcomeItemsAndSetDisplayForms(in.outcomeItemMembers, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
-	rec := debug.Record{CallData: debug.CallData{
-		CallID: in.EventID, MethodName: name, Signature: string(in.Signature), CallSite: in.CallSite, Process: in.process(),
+	rec := debug.CallRecord{CallData: debug.CallData{
+		CallID: in.EventID, MethodName: name, Signature: string(in.Signature), CallSite: in.CallSite, CallerProcess: in.process(),
 		PrettyResult: in.PrettyResult, Exception: in.Exception,
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
 	}, CallEnding: debug.CallEnding{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
@@ -182,7 +182,7 @@ func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Reque
 	return StatusOKFields(), nil
 }
 
-func (c *Clients) registerDebuggedFunction(_ context.Context, r Request) (any, error) {
+func (c *OlderClients) registerDebuggedFunction(_ context.Context, r Request) (any, error) {
 	var in struct {
 		Name      string                  `json:"function_name"`
 		Signature FunctionSignature       `json:"signature"`
@@ -217,7 +217,7 @@ func (c *Clients) registerDebuggedFunction(_ context.Context, r Request) (any, e
 type OlderClientRoute struct {
 	Method, Path, Summary string
 	Client                bool // true for a route that a client calls, even from a web page; the other routes are for people
-	Answer                func(c *Clients, ctx context.Context, r Request) (any, error)
+	Answer                func(c *OlderClients, ctx context.Context, r Request) (any, error)
 }
 
 // Request holds the parts of a request that routes use: the body, JSON or empty, and the {id} of the path.
@@ -229,28 +229,28 @@ type Request struct {
 // Routes returns the routes that only older clients use, or that have a special form for older clients.
 func Routes() []OlderClientRoute {
 	return []OlderClientRoute{
-		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerDebuggedFunction},
-		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).addRecordOfReportedEvent},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).recordCommunicationError},
-		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
+		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*OlderClients).registerDebuggedFunction},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*OlderClients).addRecordOfReportedEvent},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*OlderClients).recordCommunicationError},
+		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *OlderClients, _ context.Context, _ Request) (any, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return Fields{"errors": append([]json.RawMessage{}, c.comErrors...)}, nil
+			return ResponseFields{"errors": append([]json.RawMessage{}, c.comErrors...)}, nil
 		}},
-		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
+		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *OlderClients, _ context.Context, r Request) (any, error) {
 			if q := c.TakeEvalRequest(r.ID); q != nil {
 				return q, nil
 			}
-			return Fields{"eval_id": nil}, nil
+			return ResponseFields{"eval_id": nil}, nil
 		}},
-		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*Clients).handleEvalResponse},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*OlderClients).decodeAndDeliverEvalResponse},
 	}
 }
 
 const maxComErrors = 500
 
 // recordCommunicationError stores a client's report of a failed communication; the newest 500 are kept.
-func (c *Clients) recordCommunicationError(_ context.Context, r Request) (any, error) {
+func (c *OlderClients) recordCommunicationError(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
@@ -264,7 +264,7 @@ func (c *Clients) recordCommunicationError(_ context.Context, r Request) (any, e
 	return StatusOKFields(), nil
 }
 
-func (c *Clients) handleEvalResponse(_ context.Context, r Request) (any, error) {
+func (c *OlderClients) decodeAndDeliverEvalResponse(_ context.Context, r Request) (any, error) {
 	var in EvalResponse
 	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
@@ -280,12 +280,12 @@ func decodeBody(body json.RawMessage, v any) error {
 	return json.Unmarshal(body, v)
 }
 
-// Fields is the body of most responses.
-type Fields map[string]any
+// ResponseFields is the body of most responses.
+type ResponseFields map[string]any
 
 // StatusOKFields returns the body of a successful response, with additional fields.
-func StatusOKFields(keysAndValues ...any) (successResponse Fields) {
-	f := Fields{"status": "ok"}
+func StatusOKFields(keysAndValues ...any) (successResponse ResponseFields) {
+	f := ResponseFields{"status": "ok"}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		f[fmt.Sprint(keysAndValues[i])] = keysAndValues[i+1]
 	}
@@ -296,15 +296,15 @@ type wireDecision struct {
 	Action         debug.PauseDecisionAction `json:"action"`
 	ModifiedArgs   *[]Item                   `json:"modified_args,omitempty"`
 	ModifiedKwargs *map[string]Item          `json:"modified_kwargs,omitempty"`
-	replacedResult
+	replacementResult
 	Type     string  `json:"exception_type,omitempty"`
 	Message  *string `json:"exception_message,omitempty"`
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is the result that a client uses instead of running the function. Value holds a result in JSON. The
+// replacementResult is the result that a client uses instead of running the function. Value holds a result in JSON. The
 // other fields hold a result that the front end sent as an item.
-type replacedResult struct {
+type replacementResult struct {
 	Value  json.RawMessage         `json:"fake_result,omitempty"`
 	Data   *string                 `json:"fake_result_data,omitempty"`
 	CID    string                  `json:"fake_result_cid,omitempty"`
@@ -323,7 +323,7 @@ func (c olderClientAdapter) Encode(decision debug.Decision) (decisionForClient j
 		}
 	case debug.ActionSkip:
 		if decision.Request != nil && decision.Request.Raw != nil {
-			if err := json.Unmarshal(decision.Request.Raw, &w.replacedResult); err != nil {
+			if err := json.Unmarshal(decision.Request.Raw, &w.replacementResult); err != nil {
 				return nil, err
 			}
 		}
@@ -374,8 +374,8 @@ func (w *wireDecision) setModifiedArguments(resumeRequest debug.ResumeRequest, v
 //go:embed debug-client.js
 var olderJavaScriptClientSource string
 
-// ServeOlderJavaScriptClient serves the older JavaScript client, which connects to the address that it was loaded from.
-func ServeOlderJavaScriptClient(w http.ResponseWriter, r *http.Request) {
+// ServeJavaScriptClientSource serves the older JavaScript client, which connects to the address that it was loaded from.
+func ServeJavaScriptClientSource(w http.ResponseWriter, r *http.Request) {
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // localhttp.Guard has checked the host
 	body := []byte(strings.Replace(olderJavaScriptClientSource, `const SERVER_URL = "";`, address, 1))
 	h := w.Header()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newClients(t *testing.T, o debug.Options) (*debug.Hub, *Clients) {
+func newClients(t *testing.T, o debug.Options) (*debug.Hub, *OlderClients) {
 	t.Helper()
 	var n atomic.Int64
 	o.Now, o.NewID = time.Now, func() string { return fmt.Sprintf("id-%d", n.Add(1)) }
@@ -75,7 +75,7 @@ func TestForeignLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(24 * time.Hour) // on the fake clock of synctest
-		if len(h.Paused()) != 1 {
+		if len(h.Pauses()) != 1 {
 			t.Error("the pause ended without a poll")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,7 @@ func TestForeignLease(t *testing.T) {
 			t.Errorf("decided %v, %v", decided, err)
 		}
 		time.Sleep(5*time.Minute + time.Second)
-		if len(h.Paused()) != 0 {
+		if len(h.Pauses()) != 0 {
 			t.Error("the pause outlived its client")
 		}
 	})
@@ -103,18 +103,18 @@ func TestForeignPauseEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.CompletionReport{CallID: b.CallID, Outcome: debug.Outcome{Failed: failed}})
+			after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.CompletionReport{CallID: b.CallID, CallOutcome: debug.CallOutcome{Failed: failed}})
 			if err != nil || after == "" {
 				t.Fatalf("%q, %v", after, err)
 			}
-			if open := h.Paused(); len(open) != 1 || open[0].ID != after {
+			if open := h.Pauses(); len(open) != 1 || open[0].ID != after {
 				t.Errorf("failed %v: paused %+v", failed, open)
 			}
 			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != debug.ActionEndedWithoutDecision {
 				t.Errorf("failed %v: %+v, %v", failed, d, err)
 			}
 			time.Sleep(5*time.Minute + time.Second) // on the fake clock of synctest
-			if len(h.Paused()) != 0 {
+			if len(h.Pauses()) != 0 {
 				t.Errorf("failed %v: the pause stays", failed)
 			}
 		}

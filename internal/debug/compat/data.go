@@ -227,7 +227,7 @@ func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) 
 		return ready, nil
 	}
 	if f == FormatJSON {
-		text, err := cas.Canonical(value)
+		text, err := cas.CanonicalJSON(value)
 		if err != nil {
 			return Item{}, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-func (c *Clients) storeItemOrIgnoreMissingData(it Item) error {
+func (c *OlderClients) storeItemOrIgnoreMissingData(it Item) error {
 	err := StoreItemUnlessTooLarge(c.hub.Store(), it)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeContentIDNotFound {
 		return nil
@@ -21,7 +21,7 @@ func (c *Clients) storeItemOrIgnoreMissingData(it Item) error {
 
 // storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. If the store lacks the bytes,
 // the displayed form is clientForm, which the client sent. For an item without a content id (CID), it returns nil and clientForm.
-func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item, json.RawMessage, error) {
+func (c *OlderClients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, clientForm, nil
 	}
@@ -37,7 +37,7 @@ func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item,
 
 // describeRegisteredFunction describes the value of a registered function, or returns clientMetadata if the store lacks
 // the value. It adds the client's own reference to the function and the time of registration.
-func (c *Clients) describeRegisteredFunction(functionItem Item, clientMetadata json.RawMessage) (functionDescription json.RawMessage, describeError error) {
+func (c *OlderClients) describeRegisteredFunction(functionItem Item, clientMetadata json.RawMessage) (functionDescription json.RawMessage, describeError error) {
 	var ref any
 	if json.Unmarshal(functionItem.ClientRef, &ref) != nil {
 		ref = nil
@@ -118,7 +118,7 @@ func (a *valueResendRequests) wasRequested(processKey, cid string) bool {
 }
 
 // storeCallItemsOrRequestResend stores the values of a call. The error names all values whose bytes must be sent again.
-func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item) error {
+func (c *OlderClients) storeCallItemsOrRequestResend(processKey string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
 		err := StoreItemUnlessTooLarge(c.hub.Store(), *it)
@@ -159,7 +159,7 @@ func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	return nil
 }
 
-func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys outcomeItemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OutcomeFromOlderClient, err error) {
+func (c *OlderClients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys outcomeItemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OutcomeFromOlderClient, err error) {
 	storedOutcome.Result, *displayedResult, err = c.storeOptionalItem(Item{CID: outcomeKeys.ResultCID, ClientRef: outcomeKeys.ResultRef, Data: outcomeKeys.ResultData, Format: outcomeKeys.ResultFormat}, *displayedResult)
 	if err != nil {
 		return storedOutcome, err
@@ -246,7 +246,7 @@ func (l *pendingEvaluations) removeRequestLocked(r *pendingEval) {
 }
 
 // TakeEvalRequest returns the next expression for a client to evaluate at its pause; nil means none.
-func (c *Clients) TakeEvalRequest(pauseID string) *EvalRequest {
+func (c *OlderClients) TakeEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +261,7 @@ func (c *Clients) TakeEvalRequest(pauseID string) *EvalRequest {
 }
 
 // DeliverEvalResponse passes a client's response to the evaluation that waits for it. If none waits, it returns an error.
-func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
+func (c *OlderClients) DeliverEvalResponse(r EvalResponse) error {
 	if r.EvalID == "" || r.SessionID == "" || r.PauseID == "" {
 		return &debug.Error{Code: "missing_fields", Message: "eval_id, session_id and pause_id required"}
 	}
@@ -277,19 +277,19 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	if text := string(r.Error); text != "" && text != "null" {
 		a.IsError, a.Output = true, r.errorText()
 	}
-	s, err := c.hub.Session(r.SessionID)
+	s, err := c.hub.REPLSessionByID(r.SessionID)
 	if err != nil {
 		return err
 	}
 	if s.ClosedAt != nil {
-		return &debug.Error{Code: debug.CodeSessionClosed, Detail: Fields{"session_id": r.SessionID}}
+		return &debug.Error{Code: debug.CodeSessionClosed, Detail: ResponseFields{"session_id": r.SessionID}}
 	}
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q, ok := l.pendingByID[r.EvalID]
 	if !ok || q.SessionID != r.SessionID {
-		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: Fields{"eval_id": r.EvalID}}
+		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: ResponseFields{"eval_id": r.EvalID}}
 	}
 	l.removeRequestLocked(q)
 	q.result <- a

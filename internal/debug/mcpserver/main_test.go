@@ -77,7 +77,7 @@ func newTestServer(t *testing.T, o mcpserver.Options) *hubAccess {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); s.ForwardEvents(ctx) }()
+	go func() { defer close(done); s.ForwardEventsThenCloseSessions(ctx) }()
 	t.Cleanup(func() { cancel(); <-done; o.Hub.Close() })
 	return &hubAccess{s, o.Hub}
 }
@@ -250,7 +250,7 @@ func (f *hubAccess) pause(t *testing.T, n int) []string {
 	sub := f.hub.Subscribe(0)
 	defer sub.Close()
 	for {
-		if all := f.hub.Paused(); len(all) == n {
+		if all := f.hub.Pauses(); len(all) == n {
 			ids := make([]string, n)
 			for i, p := range all {
 				ids[i] = p.ID
@@ -260,7 +260,7 @@ func (f *hubAccess) pause(t *testing.T, n int) []string {
 		select {
 		case <-sub.C:
 		case <-deadline:
-			t.Fatalf("%d calls paused, want %d", len(f.hub.Paused()), n)
+			t.Fatalf("%d calls paused, want %d", len(f.hub.Pauses()), n)
 		}
 	}
 }
@@ -298,9 +298,9 @@ func (f *hubAccess) register(t *testing.T, schemas map[string]string) {
 	}
 }
 
-func newExternal(t *testing.T, hub *debug.Hub) *debug.ServerManager {
+func newExternal(t *testing.T, hub *debug.Hub) *debug.ExternalServers {
 	t.Helper()
-	m, err := debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: time.Now, Environ: os.Environ()})
+	m, err := debug.NewExternalServers(debug.ExternalServersOptions{Hub: hub, Now: time.Now, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func newExternal(t *testing.T, hub *debug.Hub) *debug.ServerManager {
 }
 
 // connect adds servers that run this binary in one of its modes. Each has the name of its mode.
-func connect(t *testing.T, m *debug.ServerManager, modes ...string) {
+func connect(t *testing.T, m *debug.ExternalServers, modes ...string) {
 	t.Helper()
 	for _, mode := range modes {
 		entry, err := json.Marshal(kindObject{
@@ -325,7 +325,7 @@ func connect(t *testing.T, m *debug.ServerManager, modes ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Connect(t.Context(), mode, entry); err != nil {
+		if _, err := m.AddAndConnect(t.Context(), mode, entry); err != nil {
 			t.Fatal(err)
 		}
 	}

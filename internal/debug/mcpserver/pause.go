@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
+func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Pauses()} }
 
 func resumePausedCall(ctx context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	id := a.text("pause_id")
@@ -48,7 +48,7 @@ const maxPauseWait = time.Hour
 
 func evaluate(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
-	if q.Session != "" && !debug.HasDebugSessionIDForm(q.Session) {
+	if q.Session != "" && !debug.HasREPLSessionIDForm(q.Session) {
 		return nil, debug.NewError(debug.CodeInvalidSession, "no session has this id", "session_id", q.Session)
 	}
 	if t := a.number("timeout_s"); t != nil {
@@ -93,13 +93,13 @@ func prompts() []any {
 	}
 }
 
-func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
+func (f *hubAccess) getPrompt(params json.RawMessage) (any, error) {
 	var in struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
 	}
 	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, invalidParams("prompts/get: " + err.Error())
+		return nil, invalidParamsError("prompts/get: " + err.Error())
 	}
 	switch in.Name {
 	case promptNameSessionStart:
@@ -107,7 +107,7 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 	case promptNamePausedCall:
 		return f.pausedCallPrompt(in.Arguments["pause_id"])
 	default:
-		return nil, invalidParams(fmt.Sprintf("unknown prompt %q", in.Name))
+		return nil, invalidParamsError(fmt.Sprintf("unknown prompt %q", in.Name))
 	}
 }
 
@@ -127,9 +127,9 @@ func (f *hubAccess) debuggingSessionStatePrompt() (promptResult any, listError e
 
 func (f *hubAccess) pausedCallPrompt(id string) (any, error) {
 	if id == "" {
-		return nil, protocolError(debug.MissingParameter("pause_id"))
+		return nil, protocolError(debug.NewMissingParameterError("pause_id"))
 	}
-	p, err := f.hub.Pause(id)
+	p, err := f.hub.PauseByID(id)
 	if err != nil {
 		return nil, protocolError(err)
 	}
@@ -191,7 +191,7 @@ func protocolError(err error) error {
 	if merr != nil {
 		return err
 	}
-	e := invalidParams(err.Error())
+	e := invalidParamsError(err.Error())
 	e.Data = data
 	return e
 }
@@ -229,7 +229,7 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 		URI string `json:"uri"`
 	}
 	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, invalidParams("resources/read: " + err.Error())
+		return nil, invalidParamsError("resources/read: " + err.Error())
 	}
 	all := f.resources()
 	i := slices.IndexFunc(all, func(r debuggerResource) bool { return r.URI == in.URI })
@@ -258,7 +258,7 @@ func (f *hubAccess) breakpoints() any {
 	}(f.hub.BreakpointSet.SettingsByBreakpointName())
 }
 
-func addBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
+func addOrChangeBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	name := a.text("function_name")
 	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{
 		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),

@@ -122,7 +122,7 @@ func TestRefusedContinue(t *testing.T) {
 	} {
 		expect(t, ask(t, c, "breakpoint_continue", `{"pause_id":"`+id+`",`+args+`}`), want)
 	}
-	if len(f.hub.Paused()) != 1 {
+	if len(f.hub.Pauses()) != 1 {
 		t.Fatal("the call is not paused any more")
 	}
 	ask(t, c, "breakpoint_continue", `{"pause_id":"`+id+`"}`)
@@ -198,7 +198,7 @@ func TestPausedCallIsShown(t *testing.T) {
 		}
 	}
 
-	if err := f.hub.CloseSession(session); err != nil { // S70
+	if err := f.hub.CloseREPLSession(session); err != nil { // S70
 		t.Fatal(err)
 	}
 	expect(t, eval("1", ""), `{"error":"session_closed"}`)
@@ -387,7 +387,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := p.Messages[0].Content.(mcp.TextContent).Text
-	for _, want := range []string{`"paused": 1`, `"breakpoints": [`, f.hub.Paused()[0].ID, `"functions": [`, `"total_count": 60`} {
+	for _, want := range []string{`"paused": 1`, `"breakpoints": [`, f.hub.Pauses()[0].ID, `"functions": [`, `"total_count": 60`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the prompt:\n%s", want, text)
 		}

@@ -5,7 +5,7 @@
 //
 // # Mounting
 //
-// Make one [Server] with [New] for one hub and run [Server.ForwardEvents] for the lifetime of the program. [Server.ServeStdio]
+// Make one [Server] with [New] for one hub and run [Server.ForwardEventsThenCloseSessions] for the lifetime of the program. [Server.ServeStdio]
 // serves one client over a pair of streams and returns when the input ends. [Server.Handler] serves these paths only:
 //
 //	/mcp           streamable HTTP
@@ -54,9 +54,9 @@ const (
 // Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil means that the tools named external_… answer with an error
-	NewID    func() string        // returns a new id of visible ASCII characters
-	Version  string               // serverInfo.version; empty means "0"
+	External *debug.ExternalServers // nil means that the tools named external_… answer with an error
+	NewID    func() string          // returns a new id of visible ASCII characters
+	Version  string                 // serverInfo.version; empty means "0"
 }
 
 // Server serves any number of clients. All methods may be called from many goroutines.
@@ -71,7 +71,7 @@ type Server struct {
 	conns map[string]*clientConnection // connections by session id
 }
 
-// New creates a server. The server queues the hub's events until ForwardEvents sends them. New starts no goroutine.
+// New creates a server. The server queues the hub's events until ForwardEventsThenCloseSessions sends them. New starts no goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
@@ -95,9 +95,9 @@ func protocolVersions() []string {
 
 const eventQueueLength = 4096
 
-// ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
+// ForwardEventsThenCloseSessions sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
 // sessions over HTTP. Call it once; without it no notifications are sent.
-func (s *Server) ForwardEvents(ctx context.Context) {
+func (s *Server) ForwardEventsThenCloseSessions(ctx context.Context) {
 	defer s.http.Close()
 	defer s.subscription.Close()
 	for {
@@ -123,7 +123,7 @@ func (s *Server) queueEventForReadyClients(e debug.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	message, err := wire.Notification("notifications/breakpoint/"+string(e.Kind), params)
+	message, err := wire.EncodeNotification("notifications/breakpoint/"+string(e.Kind), params)
 	if err != nil {
 		return // cannot happen: strings and numbers can always be encoded
 	}
@@ -136,7 +136,7 @@ func (s *Server) queueEventForReadyClients(e debug.Event) {
 
 // ServeStdio serves one client until in or ctx ends; see [wire.ServeStdio].
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return wire.ServeStdio(ctx, wire.Stdio{Server: s, In: in, Out: out, SessionID: "stdio-" + s.options.NewID()})
+	return wire.ServeStdio(ctx, wire.StdioOptions{Server: s, In: in, Out: out, SessionID: "stdio-" + s.options.NewID()})
 }
 
 // Open starts a connection; the transports call it.
@@ -199,7 +199,7 @@ func (c *clientConnection) Handle(ctx context.Context, call *wire.Call) (any, er
 	case "prompts/list":
 		return map[string]any{"prompts": prompts()}, nil
 	case "prompts/get":
-		return s.access.prompt(call.Params)
+		return s.access.getPrompt(call.Params)
 	default:
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", call.Method)}
 	}
@@ -213,7 +213,7 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
 	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, invalidParams("initialize: " + err.Error())
+		return nil, invalidParamsError("initialize: " + err.Error())
 	}
 	version := in.ProtocolVersion
 	if !slices.Contains(protocolVersions(), version) {
@@ -234,7 +234,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, invalidParams("tools/call: " + err.Error())
+		return nil, invalidParamsError("tools/call: " + err.Error())
 	}
 	i := slices.IndexFunc(s.tools, func(t debuggerToolDefinition) bool { return t.Name == in.Name })
 	if i < 0 {
@@ -253,7 +253,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 
 func (c *clientConnection) toolResult(out any, err error) (any, error) {
 	r := toolCallResult{Content: [1]block{{Type: "text"}}}
-	if n := c.session.Dropped(); n > 0 {
+	if n := c.session.TakeDroppedCount(); n > 0 {
 		r.Meta = map[string]int{"claudeless/missedNotifications": n} // notifications that the client did not fetch in time
 	}
 	if f, ok := out.(toolOutputMarkedAsError); ok {
@@ -307,7 +307,7 @@ func handlerOf(toolName string) handler {
 	}
 	return map[string]handler{
 		"breakpoint_list_breakpoints":     value((*hubAccess).breakpoints),
-		"breakpoint_add":                  addBreakpoint,
+		"breakpoint_add":                  addOrChangeBreakpoint,
 		"breakpoint_remove":               removeBreakpoint,
 		"breakpoint_set_behavior":         setBreakpointBehaviorBeforeCall,
 		"breakpoint_set_after_behavior":   setBreakpointBehaviorAfterCall,
@@ -320,11 +320,11 @@ func handlerOf(toolName string) handler {
 		"breakpoint_get_call_records":     listCalls,
 		"breakpoint_repl_eval":            evaluate,
 		"breakpoint_inspect_object":       inspectStoredValueByContentID,
-		"external_list_servers":           handlerRequiringServers(listServers),
-		"external_list_tools":             handlerRequiringServers(listTools),
+		"external_list_servers":           handlerRequiringServers(listExternalServers),
+		"external_list_tools":             handlerRequiringServers(listExternalTools),
 		"external_call_tool":              handlerRequiringServers(callExternalTool),
-		"external_list_resources":         handlerRequiringServers(listResources),
-		"external_read_resource": handlerRequiringServers(func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+		"external_list_resources":         handlerRequiringServers(listExternalResources),
+		"external_read_resource": handlerRequiringServers(func(ctx context.Context, m *debug.ExternalServers, a checkedArguments) (any, error) {
 			return m.ReadFirstContentOfResource(ctx, a.text("server"), a.text("uri"))
 		}),
 	}[toolName]
@@ -332,7 +332,7 @@ func handlerOf(toolName string) handler {
 
 // handlerRequiringServers converts run to the handler of a tool. The handler fails if external servers are not enabled; otherwise
 // it returns a deferred answer, which run computes.
-func handlerRequiringServers(run func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error)) handler {
+func handlerRequiringServers(run func(ctx context.Context, m *debug.ExternalServers, a checkedArguments) (any, error)) handler {
 	return func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
@@ -341,7 +341,7 @@ func handlerRequiringServers(run func(ctx context.Context, m *debug.ServerManage
 	}
 }
 
-func listServers(_ context.Context, m *debug.ServerManager, _ checkedArguments) (any, error) {
+func listExternalServers(_ context.Context, m *debug.ExternalServers, _ checkedArguments) (any, error) {
 	type server struct {
 		Status string `json:"status"`
 		Tools  *int   `json:"tool_count,omitempty"`
@@ -358,12 +358,12 @@ func listServers(_ context.Context, m *debug.ServerManager, _ checkedArguments) 
 	return fields{"servers": servers}, nil
 }
 
-func listTools(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+func listExternalTools(_ context.Context, m *debug.ExternalServers, a checkedArguments) (any, error) {
 	tools, err := m.Tools(a.text("server"))
 	return fields{"tools": tools}, err
 }
 
-func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+func callExternalTool(ctx context.Context, m *debug.ExternalServers, a checkedArguments) (any, error) {
 	result, err := m.CallAndRecord(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
 		return nil, err
@@ -375,7 +375,7 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArgu
 	return result, nil
 }
 
-func listResources(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+func listExternalResources(_ context.Context, m *debug.ExternalServers, a checkedArguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
 }

@@ -13,7 +13,7 @@ import (
 
 type hubAccess struct {
 	hub      *debug.Hub
-	external *debug.ServerManager // nil means not available
+	external *debug.ExternalServers // nil means not available
 }
 
 // debuggerToolDefinition is an entry of tools.json, in the form of tools/list.
@@ -67,7 +67,7 @@ func (t debuggerToolDefinition) parseArgumentsIgnoringUnknown(raw json.RawMessag
 		p.Schema.Enum = nil // documented but not checked: the hub accepts more spellings
 		switch {
 		case !ok && slices.Contains(schema.Required, p.Name):
-			return nil, debug.MissingParameter(p.Name)
+			return nil, debug.NewMissingParameterError(p.Name)
 		case !ok:
 			continue
 		case p.Schema.Issues(v) != nil:
@@ -97,6 +97,6 @@ type block struct {
 	Text string `json:"text"`
 }
 
-func invalidParams(message string) *wire.Error {
+func invalidParamsError(message string) *wire.Error {
 	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
 }

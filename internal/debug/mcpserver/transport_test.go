@@ -309,7 +309,7 @@ func TestMemory(t *testing.T) {
 		f.Handler().ServeHTTP(&counter{httptest.NewRecorder(), came}, get)
 	}()
 	for range events {
-		f.hub.Records.AddExternalRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
+		f.hub.Records.AddExternalRecord(debug.CallRecord{CallData: debug.CallData{MethodName: name}})
 		select {
 		case <-came: // so the other clients have been or will be notified
 		case <-time.After(30 * time.Second):

@@ -18,16 +18,16 @@ import (
 // Options configure a Handler. Hub must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil means that the routes /api/mcp-* answer with status 503
-	Fallback http.Handler         // handles every path that is not a route of this package; nil means 404
-	MaxBody  int64                // bounds the body of a request; 0 means 96 MiB
+	External *debug.ExternalServers // nil means that the routes /api/mcp-* answer with status 503
+	Fallback http.Handler           // handles every path that is not a route of this package; nil means 404
+	MaxBody  int64                  // bounds the body of a request; 0 means 96 MiB
 }
 
 const defaultMaxBodyBytes = 96 << 20
 
 type restAPI struct {
 	Options
-	olderClients *compat.Clients
+	olderClients *compat.OlderClients
 }
 
 type apiRoute struct {
@@ -45,7 +45,7 @@ const (
 	codeTooLarge                  = "payload_too_large"
 )
 
-type jsonFieldMap = compat.Fields
+type jsonFieldMap = compat.ResponseFields
 
 // decodeBody decodes a request's body. An empty body leaves v unchanged.
 func decodeBody(r *http.Request, v any) error {
@@ -141,18 +141,18 @@ func httpStatusOf(code string) int {
 	}
 }
 
-func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []apiRoute {
+func externalMCPServerRoutes(serversOrNil *debug.ExternalServers) []apiRoute {
 	table := []apiRoute{
-		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*restAPI).handleListExternalServers},
-		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: handlerWithDecodedBody((*restAPI).handleConnectServer)},
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*restAPI).listExternalServers},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: handlerWithDecodedBody((*restAPI).addAndConnectServer)},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *restAPI, r *http.Request) (any, error) {
 			return compat.StatusOKFields("name", r.PathValue("name")), a.External.DisconnectKeepingConfig(r.Context(), r.PathValue("name"))
 		}},
-		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*restAPI).handleReconnectServer},
-		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*restAPI).handleListExternalTools},
-		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: handlerWithDecodedBody((*restAPI).handleCallExternalTool)},
-		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*restAPI).handleListExternalResources},
-		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: handlerWithDecodedBody((*restAPI).handleReadExternalResource)},
+		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*restAPI).reconnectServer},
+		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*restAPI).listExternalTools},
+		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: handlerWithDecodedBody((*restAPI).callExternalTool)},
+		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*restAPI).listExternalResources},
+		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: handlerWithDecodedBody((*restAPI).readExternalResource)},
 	}
 	if serversOrNil == nil {
 		for i := range table {
@@ -164,7 +164,7 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []apiRoute {
 	return table
 }
 
-func (a *restAPI) handleListExternalServers(*http.Request) (any, error) {
+func (a *restAPI) listExternalServers(*http.Request) (any, error) {
 	out := map[string]any{}
 	for _, c := range a.External.Servers() {
 		out[c.Name] = c
@@ -172,28 +172,28 @@ func (a *restAPI) handleListExternalServers(*http.Request) (any, error) {
 	return jsonFieldMap{"clients": out}, nil
 }
 
-// handleConnectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
-func (a *restAPI) handleConnectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
+// addAndConnectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
+func (a *restAPI) addAndConnectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
-		return nil, debug.MissingParameter("name")
+		return nil, debug.NewMissingParameterError("name")
 	}
 	delete(entry, "name")
 	config, err := json.Marshal(entry)
 	if err != nil {
 		return nil, err
 	}
-	tools, err := a.External.Connect(r.Context(), name, config)
+	tools, err := a.External.AddAndConnect(r.Context(), name, config)
 	return compat.StatusOKFields("name", name, "tools", tools), err
 }
 
-func (a *restAPI) handleReconnectServer(r *http.Request) (any, error) {
+func (a *restAPI) reconnectServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
 	return compat.StatusOKFields("name", name, "tools", tools), err
 }
 
-func (a *restAPI) handleListExternalTools(r *http.Request) (any, error) {
+func (a *restAPI) listExternalTools(r *http.Request) (any, error) {
 	tools, err := a.External.Tools(r.URL.Query().Get("server"))
 	return jsonFieldMap{"tools": tools}, err
 }
@@ -203,9 +203,9 @@ type toolCallRequest struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-func (a *restAPI) handleCallExternalTool(r *http.Request, in toolCallRequest) (any, error) {
+func (a *restAPI) callExternalTool(r *http.Request, in toolCallRequest) (any, error) {
 	if in.Tool == "" {
-		return nil, debug.MissingParameter("tool")
+		return nil, debug.NewMissingParameterError("tool")
 	}
 	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: jsonFieldMap{"parameter": "arguments"}}
@@ -217,17 +217,17 @@ func (a *restAPI) handleCallExternalTool(r *http.Request, in toolCallRequest) (a
 	return jsonFieldMap{"result": result}, err
 }
 
-func (a *restAPI) handleListExternalResources(r *http.Request) (any, error) {
+func (a *restAPI) listExternalResources(r *http.Request) (any, error) {
 	resources, err := a.External.Resources(r.URL.Query().Get("server"))
 	return jsonFieldMap{"resources": resources}, err
 }
 
-func (a *restAPI) handleReadExternalResource(r *http.Request, in struct{ Server, URI string }) (any, error) {
+func (a *restAPI) readExternalResource(r *http.Request, in struct{ Server, URI string }) (any, error) {
 	switch {
 	case in.Server == "":
-		return nil, debug.MissingParameter("server")
+		return nil, debug.NewMissingParameterError("server")
 	case in.URI == "":
-		return nil, debug.MissingParameter("uri")
+		return nil, debug.NewMissingParameterError("uri")
 	}
 	return a.External.ReadFirstContentOfResource(r.Context(), in.Server, in.URI)
 }

@@ -21,16 +21,16 @@ const (
 
 func callRoutes() []apiRoute {
 	return []apiRoute{
-		{method: "POST", path: "/api/call/start", isForOlderClients: true, summary: "Report a call that is about to run", answer: (*restAPI).handleCallStart},
-		{method: "GET", path: "/api/poll/{id}", isForOlderClients: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*restAPI).handlePollDecision},
+		{method: "POST", path: "/api/call/start", isForOlderClients: true, summary: "Report a call that is about to run", answer: (*restAPI).answerCallStart},
+		{method: "GET", path: "/api/poll/{id}", isForOlderClients: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*restAPI).waitAndAnswerDecision},
 		{method: "DELETE", path: "/api/poll/{id}", isForOlderClients: true, summary: "Abandon a paused call", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.AbandonPause(r.PathValue("id"))
 			return compat.StatusOKFields(), nil
 		}},
-		{method: "POST", path: "/api/call/complete", isForOlderClients: true, summary: "Report the outcome of a call", answer: (*restAPI).handleCallComplete},
+		{method: "POST", path: "/api/call/complete", isForOlderClients: true, summary: "Report the outcome of a call", answer: (*restAPI).recordOutcomeAndAnswer},
 		{
 			method: "GET", path: "/api/debug-client.js", isForOlderClients: true, summary: "Get the client for JavaScript, as a module",
-			stream: func(_ *restAPI, w http.ResponseWriter, r *http.Request) { compat.ServeOlderJavaScriptClient(w, r) },
+			stream: func(_ *restAPI, w http.ResponseWriter, r *http.Request) { compat.ServeJavaScriptClientSource(w, r) },
 		},
 	}
 }
@@ -50,8 +50,8 @@ func olderClientRoutes() []apiRoute {
 	return table
 }
 
-func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
-	begun, err := a.reportCall(r)
+func (a *restAPI) answerCallStart(r *http.Request) (any, error) {
+	begun, err := a.decodeAndReportCallStart(r)
 	switch {
 	case err != nil:
 		return nil, clientErrorFromJSONError(err)
@@ -65,7 +65,7 @@ func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
 	return jsonFieldMap{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-func (a *restAPI) reportCall(r *http.Request) (debug.CallStartResponse, error) {
+func (a *restAPI) decodeAndReportCallStart(r *http.Request) (debug.CallStartResponse, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`
 		Client     debug.CallerKind `json:"client"`
@@ -100,9 +100,9 @@ func pollAnswer(pauseID string) jsonFieldMap {
 	return jsonFieldMap{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
 }
 
-// handlePollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
+// waitAndAnswerDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
 // client: for an unknown pause, the response says that the pause is still waiting, and is not an error.
-func (a *restAPI) handlePollDecision(r *http.Request) (any, error) {
+func (a *restAPI) waitAndAnswerDecision(r *http.Request) (any, error) {
 	wait, err := waitTimeOfQuery(r)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func waitTimeOfQuery(r *http.Request) (time.Duration, error) {
 	return min(d, maxPollWait), nil
 }
 
-func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
+func (a *restAPI) recordOutcomeAndAnswer(r *http.Request) (any, error) {
 	var in struct {
 		CallID       string          `json:"call_id"`
 		Status       *string         `json:"status"`
@@ -149,10 +149,10 @@ func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := debug.CompletionReport{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
+	c := debug.CompletionReport{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, CallOutcome: debug.CallOutcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
-	if err := a.olderClients.AddBodyValuesToOutcome(body, &c.Outcome); err != nil {
+	if err := a.olderClients.AddBodyValuesToOutcome(body, &c.CallOutcome); err != nil {
 		return nil, clientErrorFromJSONError(err)
 	}
 	pauseID, err := a.Hub.RecordCallOutcomeAndPauseIfStopped(r.Context(), c)

@@ -130,16 +130,16 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 }
 
 // AfterCall reports the outcome of a call and waits for the decision. The call is completed even if ctx is cancelled.
-func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) AfterCall(ctx context.Context, callID string, o debug.CallOutcome) (debug.Decision, error) {
 	return c.reportOutcomeAndAwaitDecision(ctx, map[string]any{"call_id": callID}, o)
 }
 
 // AfterToolUse is like AfterCall, for a caller that knows only the agent's session and tool use id.
-func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.CallOutcome) (debug.Decision, error) {
 	return c.reportOutcomeAndAwaitDecision(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }
 
-func (c *Client) reportOutcomeAndAwaitDecision(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) reportOutcomeAndAwaitDecision(ctx context.Context, in map[string]any, o debug.CallOutcome) (debug.Decision, error) {
 	in["status"] = "success"
 	if o.Failed {
 		in["status"], in["exception_message"], in["exception_type"] = "exception", o.Error, o.ErrorType

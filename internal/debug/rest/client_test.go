@@ -110,7 +110,7 @@ func TestUnreachable(t *testing.T) {
 	stop()
 	c := newClient(t, ClientOptions{URL: url})
 	_, _, before := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"})
-	_, after := c.AfterCall(t.Context(), "x", debug.Outcome{})
+	_, after := c.AfterCall(t.Context(), "x", debug.CallOutcome{})
 	for what, err := range map[string]error{"register": c.Register(t.Context(), nil), "before": before, "after": after} {
 		if lost, ok := errors.AsType[*DebuggerLostError](err); !ok || !strings.Contains(err.Error(), url) || lost.URL != url {
 			t.Errorf("%s: %v", what, err)
@@ -126,7 +126,7 @@ func TestDecisions(t *testing.T) {
 	breakOn(t, h, "Bash")
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
-		phase debug.Phase
+		phase debug.CallPhase
 		r     debug.ResumeRequest
 		want  debug.Decision
 	}{
@@ -159,7 +159,7 @@ func TestDecisions(t *testing.T) {
 		id, d, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
 		if tt.phase == debug.PhaseAfterCall {
 			go resume(tt.r)
-			d, err = c.AfterCall(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
+			d, err = c.AfterCall(t.Context(), id, debug.CallOutcome{Result: raw(`"out"`)})
 		}
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
@@ -292,7 +292,7 @@ func TestManyPauses(t *testing.T) {
 					t.Errorf("%s: %+v, %v", input, d, err)
 					return
 				}
-				if _, err := c.AfterCall(t.Context(), id, debug.Outcome{Result: json.RawMessage(input)}); err != nil {
+				if _, err := c.AfterCall(t.Context(), id, debug.CallOutcome{Result: json.RawMessage(input)}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -330,7 +330,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.AfterCall(b.Context(), id, debug.Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
+		if _, err := c.AfterCall(b.Context(), id, debug.CallOutcome{Result: json.RawMessage(`"done"`)}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))

@@ -15,33 +15,33 @@ import (
 
 func controlRoutes() []apiRoute {
 	return []apiRoute{
-		{method: "GET", path: "/api/breakpoints", isForOlderClients: true, summary: "List breakpoints", answer: (*restAPI).handleListBreakpoints},
-		{method: "POST", path: "/api/breakpoints", isForOlderClients: true, summary: "Set a breakpoint", answer: handlerWithDecodedBody((*restAPI).handleSetBreakpoint)},
+		{method: "GET", path: "/api/breakpoints", isForOlderClients: true, summary: "List breakpoints", answer: (*restAPI).listBreakpoints},
+		{method: "POST", path: "/api/breakpoints", isForOlderClients: true, summary: "Set a breakpoint", answer: handlerWithDecodedBody((*restAPI).setBreakpointAndSignature)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
 			return compat.StatusOKFields("function_name", r.PathValue("name")), nil
 		}},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorBeforeCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorAfterCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: handlerWithDecodedBody((*restAPI).handleSetReplacementTool)},
-		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).handleBreakpointHistory},
-		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).handleListFunctions},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: handlerWithDecodedBody((*restAPI).setReplacementTool)},
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).breakpointHistory},
+		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).listFunctions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *restAPI, _ *http.Request) (any, error) {
 			return jsonFieldMap{"behavior": a.Hub.BreakpointSet.DefaultBehavior()}, nil
 		}},
-		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: handlerWithDecodedBody((*restAPI).handleSetDefaultBehavior)},
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: handlerWithDecodedBody((*restAPI).setDefaultBehavior)},
 		{method: "GET", path: "/api/paused", isForOlderClients: true, summary: "List paused calls", answer: func(a *restAPI, _ *http.Request) (any, error) {
-			return jsonFieldMap{"paused": a.Hub.Paused()}, nil
+			return jsonFieldMap{"paused": a.Hub.Pauses()}, nil
 		}},
-		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*restAPI).handleResumePause},
-		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*restAPI).handleListCallRecords},
-		{method: "GET", path: "/api/cid/{cid}", isForOlderClients: true, summary: "Get the bytes of a value", stream: (*restAPI).serveValue},
+		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*restAPI).resumePausedCall},
+		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*restAPI).listCallRecords},
+		{method: "GET", path: "/api/cid/{cid}", isForOlderClients: true, summary: "Get the bytes of a value", stream: (*restAPI).serveStoredValue},
 		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *restAPI, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
 		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*restAPI).streamEvents},
 	}
 }
 
-func (a *restAPI) handleListBreakpoints(*http.Request) (any, error) {
+func (a *restAPI) listBreakpoints(*http.Request) (any, error) {
 	return struct {
 		Names        []string                            `json:"breakpoints"`
 		Before       map[string]debug.BreakpointBehavior `json:"breakpoint_behaviors"`
@@ -60,7 +60,7 @@ type breakpointChange struct {
 	Signature compat.FunctionSignature `json:"signature"`
 }
 
-func (a *restAPI) handleSetBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
+func (a *restAPI) setBreakpointAndSignature(_ *http.Request, in breakpointChange) (any, error) {
 	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ type replacementToolRequest struct {
 	Tool *string `json:"replacement_function"`
 }
 
-func (a *restAPI) handleSetReplacementTool(r *http.Request, in replacementToolRequest) (any, error) {
+func (a *restAPI) setReplacementTool(r *http.Request, in replacementToolRequest) (any, error) {
 	tool, name := "", r.PathValue("name")
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
@@ -114,7 +114,7 @@ func intOfQuery(r *http.Request, key string) (n *int, err error) {
 	return &value, nil
 }
 
-func (a *restAPI) handleBreakpointHistory(r *http.Request) (any, error) {
+func (a *restAPI) breakpointHistory(r *http.Request) (any, error) {
 	limit, err := intOfQuery(r, "limit")
 	if err != nil {
 		return nil, err
@@ -129,17 +129,17 @@ func (a *restAPI) handleBreakpointHistory(r *http.Request) (any, error) {
 	return jsonFieldMap{"function_name": name, "history": a.Hub.Records.BreakpointHistory(name, n)}, nil
 }
 
-func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
+func (a *restAPI) listFunctions(*http.Request) (any, error) {
 	names, signatures, metadata := a.Hub.FunctionNamesSignaturesAndMetadata()
 	return jsonFieldMap{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
-func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
+func (a *restAPI) setDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.SetDefaultBreakpointBehavior(in.Word)
 	return compat.StatusOKFields("behavior", b), err
 }
 
-func (a *restAPI) handleResumePause(r *http.Request) (any, error) {
+func (a *restAPI) resumePausedCall(r *http.Request) (any, error) {
 	var in debug.ResumeRequest
 	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *restAPI) handleResumePause(r *http.Request) (any, error) {
 	return compat.StatusOKFields("pause_id", id), clientErrorFromJSONError(a.Hub.Resume(r.Context(), id, in))
 }
 
-func (a *restAPI) handleListCallRecords(r *http.Request) (any, error) {
+func (a *restAPI) listCallRecords(r *http.Request) (any, error) {
 	limit, err := intOfQuery(r, "limit")
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (a *restAPI) handleListCallRecords(r *http.Request) (any, error) {
 	return a.Hub.Records.Calls(r.URL.Query().Get("function_name"), limit)
 }
 
-func (a *restAPI) serveValue(w http.ResponseWriter, r *http.Request) {
+func (a *restAPI) serveStoredValue(w http.ResponseWriter, r *http.Request) {
 	data, err := a.Hub.StoredValueByContentID(r.PathValue("cid"))
 	if err != nil {
 		writeError(w, err)
@@ -210,31 +210,31 @@ func (a *restAPI) streamEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func evaluationSessionRoutes() []apiRoute {
+func replSessionRoutes() []apiRoute {
 	return []apiRoute{
-		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: handlerWithDecodedBody((*restAPI).handleStartEvaluationSession)},
-		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*restAPI).handleListSessions},
-		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*restAPI).handleGetSession},
-		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: handlerWithDecodedBody((*restAPI).handleEvaluate)},
+		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: handlerWithDecodedBody((*restAPI).startREPLSession)},
+		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*restAPI).listREPLSessions},
+		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*restAPI).getREPLSession},
+		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: handlerWithDecodedBody((*restAPI).evaluateExpression)},
 		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: func(a *restAPI, r *http.Request) (any, error) {
-			return compat.StatusOKFields(), a.Hub.CloseSession(r.PathValue("id"))
+			return compat.StatusOKFields(), a.Hub.CloseREPLSession(r.PathValue("id"))
 		}},
 	}
 }
 
-type evaluationSessionStartRequest struct {
+type replSessionStartRequest struct {
 	PauseID string `json:"pause_id"`
 }
 
-func (a *restAPI) handleStartEvaluationSession(_ *http.Request, in evaluationSessionStartRequest) (any, error) {
-	id, err := a.Hub.StartSession(in.PauseID)
+func (a *restAPI) startREPLSession(_ *http.Request, in replSessionStartRequest) (any, error) {
+	id, err := a.Hub.StartREPLSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
 	}
 	return jsonFieldMap{"session_id": id}, err
 }
 
-func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
+func (a *restAPI) listREPLSessions(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	status := q.Get("status")
 	if status != "" && status != "active" && status != "closed" {
@@ -249,7 +249,7 @@ func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := []debug.REPLSession{}
-	for _, s := range a.Hub.Sessions() {
+	for _, s := range a.Hub.REPLSessions() {
 		if closed := s.ClosedAt != nil; status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
 			continue
 		}
@@ -275,8 +275,8 @@ func parseTimestamp(text string, fallback float64) (float64, error) {
 	return float64(t.UnixMicro()) / 1e6, nil
 }
 
-func (a *restAPI) handleGetSession(r *http.Request) (any, error) {
-	s, err := a.Hub.Session(r.PathValue("id"))
+func (a *restAPI) getREPLSession(r *http.Request) (any, error) {
+	s, err := a.Hub.REPLSessionByID(r.PathValue("id"))
 	return jsonFieldMap{"session": s}, err
 }
 
@@ -286,7 +286,7 @@ type evaluationRequest struct {
 	Timeout float64 `json:"timeout_s"`
 }
 
-func (a *restAPI) handleEvaluate(r *http.Request, in evaluationRequest) (any, error) {
+func (a *restAPI) evaluateExpression(r *http.Request, in evaluationRequest) (any, error) {
 	const longest = 3600
 	out, err := a.Hub.Evaluate(r.Context(), debug.EvaluateParams{
 		Session: r.PathValue("id"), PauseID: in.PauseID, Expr: in.Expr,

@@ -22,7 +22,7 @@ func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
 	a := &restAPI{o, compat.New(o.Hub)}
 	mux := http.NewServeMux()
-	table := slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), evaluationSessionRoutes(), externalMCPServerRoutes(a.External))
+	table := slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), replSessionRoutes(), externalMCPServerRoutes(a.External))
 	open := map[string]bool{}
 	for _, r := range table {
 		mux.HandleFunc(r.method+" "+r.path, a.handlerOfRoute(r))

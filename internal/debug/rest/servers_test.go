@@ -14,7 +14,7 @@ import (
 
 func TestServers(t *testing.T) {
 	hub := newHub(t)
-	manager, err := debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: time.Now})
+	manager, err := debug.NewExternalServers(debug.ExternalServersOptions{Hub: hub, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,12 +70,12 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 const watchLinkHeaderBytes = 2
 
 // sendFilesOrErrorOverLink sends an error or files over the link. watched means that the last file reports system calls.
-func sendFilesOrErrorOverLink(linkFD int, text string, watched bool, files []int) error {
+func sendFilesOrErrorOverLink(linkFD int, errorText string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1
 	}
-	if err := unix.Sendmsg(linkFD, append(head, text...), unix.UnixRights(files...), nil, 0); err != nil {
+	if err := unix.Sendmsg(linkFD, append(head, errorText...), unix.UnixRights(files...), nil, 0); err != nil {
 		return fmt.Errorf("passing network sockets out of the namespace: %w", err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func setUpNamespaceNetwork() (apiProxyAndDNSSockets []int, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if files, err = appendFile(files, ln); err != nil {
+		if files, err = appendDuplicateOfSocket(files, ln); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +101,7 @@ func setUpNamespaceNetwork() (apiProxyAndDNSSockets []int, err error) {
 		if err != nil {
 			continue // names cannot be resolved through this address
 		}
-		if files, err = appendFile(files, conn); err != nil {
+		if files, err = appendDuplicateOfSocket(files, conn); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +118,7 @@ func addAddressAndListenForDNS(nameServerAddr netip.Addr) (*net.UDPConn, error) 
 	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nameServerAddr, dnsPort)))
 }
 
-func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]int, error) {
+func appendDuplicateOfSocket(files []int, socket interface{ File() (*os.File, error) }) ([]int, error) {
 	file, err := socket.File()
 	if err != nil {
 		return nil, err

@@ -279,7 +279,7 @@ func play(t *testing.T, role string, links int, attr *syscall.SysProcAttr, args 
 	p := &player{Cmd: exec.Command(self, args...)}
 	p.Env, p.SysProcAttr, p.Stderr = append(os.Environ(), roleVariable+"="+role), attr, os.Stderr
 	for range links {
-		ours, theirs, err := NewLink()
+		ours, theirs, err := NewWatchLink()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func (p *player) rest(t *testing.T) string {
 }
 
 // join starts to watch a player and lets its command start. The watch ends with the test.
-func (p *player) join(t *testing.T, link int, o WatchOptions) *Network {
+func (p *player) join(t *testing.T, link int, o WatchOptions) *CommandWatch {
 	t.Helper()
 	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &BreachCollector{})
 	n, err := StartWatching(p.links[link], o)
@@ -476,7 +476,7 @@ func TestEnterFails(t *testing.T) {
 	if got := p.rest(t); got != "cannot start the command: claudeless exec has ended\n" {
 		t.Errorf("a parent that has ended: %q", got)
 	}
-	ours, theirs, err := NewLink()
+	ours, theirs, err := NewWatchLink()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -520,7 +520,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"no watch", func(link int) error { return sendFilesOrErrorOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
 	} {
 		before := openFiles(t)
-		ours, theirs, err := NewLink()
+		ours, theirs, err := NewWatchLink()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -183,7 +183,7 @@ func (p *RealClaudePoller) ScanOnceMoreAndStop() {
 	p.once.Do(func() {
 		close(p.done)
 		p.task.Wait()
-		p.scanForRealClaude()
+		p.scanAndRecordRealClaudes()
 	})
 }
 
@@ -196,12 +196,12 @@ func (p *RealClaudePoller) run() {
 			return
 		case <-pause.C:
 		}
-		pause.Reset(pollPause + time.Duration(p.scanForRealClaude())*extraPollPausePerProcess)
+		pause.Reset(pollPause + time.Duration(p.scanAndRecordRealClaudes())*extraPollPausePerProcess)
 	}
 }
 
-// scanForRealClaude looks at every process once and returns how many there are.
-func (p *RealClaudePoller) scanForRealClaude() (scannedProcessCount int) {
+// scanAndRecordRealClaudes looks at every process once and returns how many there are.
+func (p *RealClaudePoller) scanAndRecordRealClaudes() (scannedProcessCount int) {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)
@@ -209,7 +209,7 @@ func (p *RealClaudePoller) scanForRealClaude() (scannedProcessCount int) {
 		dir, _ := os.Readlink(who.procFile("cwd"))
 		words := append([]string{exe}, who.argv()...)
 		words = slices.Delete(words, 1, min(2, len(words)))
-		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxExaminedCommandWords)], dir); file != "" {
+		if file := p.programs.realClaudeOfCommandLine(p.ownFiles, words[:min(len(words), maxExaminedCommandWords)], dir); file != "" {
 			p.log.addBreach(Breach{Kind: BreachRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}

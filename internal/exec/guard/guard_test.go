@@ -163,14 +163,14 @@ func TestProxy(t *testing.T) {
 		(&VendorBlockingProxy{Log: &BreachCollector{}}).ServeHTTP(w, q)
 	}))
 	defer second.Close()
-	upstream, ok := ParseUpstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
+	upstream, ok := ParseUpstreamProxy(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
 	if !ok {
 		t.Fatal("the caller's proxy is refused")
 	}
 	refusal := httptest.NewServer(http.NotFoundHandler())
 	defer refusal.Close()
-	refusing, _ := ParseUpstream(refusal.URL)
-	gone, _ := ParseUpstream("127.0.0.1:1")
+	refusing, _ := ParseUpstreamProxy(refusal.URL)
+	gone, _ := ParseUpstreamProxy("127.0.0.1:1")
 	for _, tt := range []struct {
 		name, host   string
 		upstream     *url.URL
@@ -218,7 +218,7 @@ func TestParseUpstream(t *testing.T) {
 		"": "<nil> true", "proxy:3128": "http://proxy:3128 true", "http://me@proxy:3128": "http://me@proxy:3128 true", "proxy": "http://proxy:80 true",
 		"http://[::1]": "http://[::1]:80 true", "https://proxy": "<nil> false", "socks5://proxy": "<nil> false", "http://": "<nil> false", "http://%": "<nil> false",
 	} {
-		u, ok := ParseUpstream(value)
+		u, ok := ParseUpstreamProxy(value)
 		got := fmt.Sprint("<nil> ", ok)
 		if u != nil {
 			got = fmt.Sprint(u, " ", ok)

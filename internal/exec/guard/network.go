@@ -15,8 +15,8 @@ const (
 	ProxyAddrInNamespace = "127.0.0.1:61881"
 )
 
-// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.StartWaitingCommand].
-type Network struct {
+// CommandWatch is the network namespace of a run, seen from outside. The command in it waits for [CommandWatch.StartWaitingCommand].
+type CommandWatch struct {
 	// API and Proxy listen inside the namespace; the servers that use them close them.
 	API, Proxy net.Listener
 

@@ -19,8 +19,8 @@ type WatchOptions struct {
 	ExpectsReal, OwnNetwork, NoNetwork bool
 }
 
-// NewLink always fails with [ErrStrictUnsupported].
-func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUnsupported }
+// NewWatchLink always fails with [ErrStrictUnsupported].
+func NewWatchLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUnsupported }
 
 // ExecWithSyscallWatch always fails with [ErrStrictUnsupported].
 func ExecWithSyscallWatch(int, string, []string, []string) error { return ErrStrictUnsupported }
@@ -29,7 +29,7 @@ func ExecWithSyscallWatch(int, string, []string, []string) error { return ErrStr
 func ExecWatchedInOwnNetwork(int, string, []string, []string) error { return ErrStrictUnsupported }
 
 // StartWatching always fails with [ErrStrictUnsupported].
-func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
+func StartWatching(*os.File, WatchOptions) (*CommandWatch, error) { return nil, ErrStrictUnsupported }
 
 // HasSyscallWatchPrivilege returns false on this system.
 func HasSyscallWatchPrivilege() bool { return false }
@@ -38,10 +38,10 @@ func HasSyscallWatchPrivilege() bool { return false }
 func HasOnlyLoopbackInterfaces() bool { return false }
 
 // StartWaitingCommand always fails with [ErrStrictUnsupported].
-func (n *Network) StartWaitingCommand() error { return ErrStrictUnsupported }
+func (n *CommandWatch) StartWaitingCommand() error { return ErrStrictUnsupported }
 
 // Close does nothing on this system.
-func (n *Network) Close() {}
+func (n *CommandWatch) Close() {}
 
 // BringUpLoopback always fails with [ErrStrictUnsupported].
 func BringUpLoopback() error { return ErrStrictUnsupported }

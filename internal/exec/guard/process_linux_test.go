@@ -423,7 +423,7 @@ func TestPollerSkipsZombies(t *testing.T) {
 	}
 	var l BreachCollector
 	p := &RealClaudePoller{log: &l, done: make(chan struct{})}
-	if n := p.scanForRealClaude(); n < 1 || len(l.Breaches()) != 0 {
+	if n := p.scanAndRecordRealClaudes(); n < 1 || len(l.Breaches()) != 0 {
 		t.Errorf("%d processes, breaches %+v", n, l.Breaches())
 	}
 	_ = cmd.Wait() // it has ended

@@ -19,8 +19,8 @@ const maxExaminedCommandWords = 6
 // realCLIFileCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type realCLIFileCache struct{ isRealCLIByPath map[string]bool }
 
-// realProgram returns the real claude that a command line runs, or "". words[0] is the program's path, relative to dir.
-func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string, dir string) string {
+// realClaudeOfCommandLine returns the real claude that a command line runs, or "". words[0] is the program's path, relative to dir.
+func (p *realCLIFileCache) realClaudeOfCommandLine(ownFiles ClaudelessFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
 	}
@@ -66,7 +66,7 @@ func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles
 		case word == "--list" || word == "--verify" || ownFiles.isSimulatorOrShim(word):
 			return ""
 		case !strings.HasPrefix(word, "-"):
-			return p.realProgram(ownFiles, append([]string{word}, loaderCommandWords[i+1:]...), dir)
+			return p.realClaudeOfCommandLine(ownFiles, append([]string{word}, loaderCommandWords[i+1:]...), dir)
 		}
 	}
 	return ""

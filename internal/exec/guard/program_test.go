@@ -67,7 +67,7 @@ func TestPrograms(t *testing.T) {
 			want = filepath.Join(dir, want)
 		}
 		for range 2 { // the second time from memory
-			if got := l.realProgram(own, strings.Split(strings.ReplaceAll(line, "DIR", dir), " "), dir); got != want {
+			if got := l.realClaudeOfCommandLine(own, strings.Split(strings.ReplaceAll(line, "DIR", dir), " "), dir); got != want {
 				t.Errorf("%q runs %q, want %q", line, got, want)
 			}
 		}

@@ -17,14 +17,14 @@ import (
 // VendorBlockingProxy is the HTTPS_PROXY of a run. It forwards connections, but blocks and records those to vendors of models.
 type VendorBlockingProxy struct {
 	Log *BreachCollector // records connections to a vendor; required
-	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
+	// Upstream is the caller's own proxy; nil means none. See [ParseUpstreamProxy].
 	Upstream   *url.URL
 	RefusesAll bool            // refuses every connection
 	OwnFiles   ClaudelessFiles // do not count as a real claude when a blocked connection is recorded
 }
 
-// ParseUpstream parses the value of HTTPS_PROXY; ok is false if [VendorBlockingProxy] cannot use that proxy.
-func ParseUpstream(value string) (u *url.URL, isNoneOrHTTP bool) {
+// ParseUpstreamProxy parses the value of HTTPS_PROXY; ok is false if [VendorBlockingProxy] cannot use that proxy.
+func ParseUpstreamProxy(value string) (u *url.URL, isNoneOrHTTP bool) {
 	if value == "" {
 		return nil, true
 	}

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates connected sockets: ours for this process, theirs for a child that calls [ExecWithSyscallWatch]. The child
+// NewWatchLink creates connected sockets: ours for this process, theirs for a child that calls [ExecWithSyscallWatch]. The child
 // sends file descriptors over its socket: the one that reports its system calls, and the sockets in its network.
-func NewLink() (ours, theirs *os.File, err error) {
+func NewWatchLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
@@ -52,10 +52,10 @@ type syscallWatcher struct {
 
 // StartWatching checks the system calls of a process that calls [ExecWithSyscallWatch]. Over link, it receives the descriptor that reports
 // the calls, and also the sockets of the process's own network namespace, if any. If an outer run checks the calls, there is no
-// descriptor. StartWatching then polls the processes, unless it expects a real claude. The caller must call [Network.Close], which also
+// descriptor. StartWatching then polls the processes, unless it expects a real claude. The caller must call [CommandWatch.Close], which also
 // closes link. If StartWatching fails, link is already closed.
-func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
-	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newOfflineNameServer()}}
+func StartWatching(link *os.File, o WatchOptions) (*CommandWatch, error) {
+	n := &CommandWatch{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newOfflineNameServer()}}
 	files, err := n.w.receiveFiles()
 	if err == nil {
 		err = n.w.startServersAndWatch(n, files)
@@ -94,7 +94,7 @@ func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	return files, nil
 }
 
-func (w *syscallWatcher) startServersAndWatch(network *Network, namespaceSockets []*os.File) error {
+func (w *syscallWatcher) startServersAndWatch(network *CommandWatch, namespaceSockets []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *syscallWatcher) startServersAndWatch(network *Network, namespaceSockets
 	return nil
 }
 
-func (w *syscallWatcher) serveDNSAndOpenListeners(network *Network, namespaceSockets []*os.File) error {
+func (w *syscallWatcher) serveDNSAndOpenListeners(network *CommandWatch, namespaceSockets []*os.File) error {
 	if len(namespaceSockets) < 2 {
 		return errors.New("cannot watch the network connections of the command: the process that starts it sent no sockets")
 	}
@@ -143,7 +143,7 @@ func (w *syscallWatcher) serveDNSAndOpenListeners(network *Network, namespaceSoc
 }
 
 // StartWaitingCommand lets the command start.
-func (n *Network) StartWaitingCommand() error {
+func (n *CommandWatch) StartWaitingCommand() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
 		return fmt.Errorf("starting the command in its network namespace: %w", err)
 	}
@@ -152,7 +152,7 @@ func (n *Network) StartWaitingCommand() error {
 
 // Close stops watching. If processes are polled, it first scans them once more. If system calls are watched, processes that still
 // run can make no more connections, because nothing permits their calls.
-func (n *Network) Close() {
+func (n *CommandWatch) Close() {
 	w := n.w
 	w.poller.ScanOnceMoreAndStop()
 	for _, s := range w.servers {
@@ -290,7 +290,7 @@ func (w *syscallWatcher) recordIfRealClaudeStarts(caller process, programPath st
 		}
 		words = append(words, readString(caller, binary.NativeEndian.Uint64(ptr)))
 	}
-	if file := w.programs.realProgram(w.OwnFiles, words, dir); file != "" {
+	if file := w.programs.realClaudeOfCommandLine(w.OwnFiles, words, dir); file != "" {
 		caller = caller.threadLeader()
 		w.Log.addBreach(Breach{Kind: BreachRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
 	}

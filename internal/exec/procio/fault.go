@@ -213,26 +213,26 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	if do.CRLF {
 		line = append(bytes.TrimSuffix(slices.Clone(line), []byte("\n")), '\r', '\n')
 	}
-	if err := s.writeLine(do, line, result); err != nil {
+	if err := s.writeLineWithFault(do, line, result); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (s *faultWriter) delayAndWriteBeforeResult(do *FaultEffects) error {
-	if do.StderrBytes > 0 {
-		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
-		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
+func (s *faultWriter) delayAndWriteBeforeResult(effects *FaultEffects) error {
+	if effects.StderrBytes > 0 {
+		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", effects.StderrBytes/73+1)
+		if _, err := io.WriteString(s.system.Stderr, noise[:effects.StderrBytes]); err != nil {
 			return err
 		}
 	}
-	if do.DelayResult > 0 {
-		s.sleepUnlessSignalled(secondsToDuration(do.DelayResult))
+	if effects.DelayResult > 0 {
+		s.sleepUnlessSignalled(secondsToDuration(effects.DelayResult))
 	}
-	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
+	if effects.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
 		return nil
 	}
-	text := strings.Repeat(do.Insert, max(do.InsertTimes, 1))
+	text := strings.Repeat(effects.Insert, max(effects.InsertTimes, 1))
 	event := plainjson.Object{
 		{Key: "type", Value: json.RawMessage(`"system"`)},
 		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
@@ -241,14 +241,14 @@ func (s *faultWriter) delayAndWriteBeforeResult(do *FaultEffects) error {
 		{Key: "session_id", Value: json.RawMessage(`""`)},
 		{Key: "uuid", Value: jsonStringWithFewEscapes(s.system.NewID())},
 	}
-	return s.writeLineInPieces(do, append(event.Raw(), '\n'))
+	return s.writeLineInPieces(effects, append(event.Raw(), '\n'))
 }
 
 func jsonStringWithFewEscapes(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }
 
-func (s *faultWriter) writeLine(do *FaultEffects, line []byte, isResult bool) error {
+func (s *faultWriter) writeLineWithFault(do *FaultEffects, line []byte, isResult bool) error {
 	switch {
 	case do.AsArray:
 		s.pendingArray = append(s.pendingArray, bytes.TrimSpace(slices.Clone(line)))
@@ -270,9 +270,9 @@ func (s *faultWriter) writeLine(do *FaultEffects, line []byte, isResult bool) er
 }
 
 // writeLineInPieces writes a line. If the fault requires it, the line is written in pieces that split characters.
-func (s *faultWriter) writeLineInPieces(do *FaultEffects, line []byte) error {
+func (s *faultWriter) writeLineInPieces(effects *FaultEffects, line []byte) error {
 	const most = 20 // pauses per line
-	for n := 0; do.SplitCharacters && n < most; n++ {
+	for n := 0; effects.SplitCharacters && n < most; n++ {
 		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
 		if cut < 0 {
 			break
@@ -295,21 +295,21 @@ func (s *faultWriter) writeLineInPieces(do *FaultEffects, line []byte) error {
 
 // resultLineWithFault returns a result line with the changes that the fault requires: a text that claims success, or no
 // output tokens. A line that is not JSON is replaced by the text that claims success.
-func resultLineWithFault(do *FaultEffects, line []byte) []byte {
-	if do.FalseResult == "" && !do.ZeroUsage {
+func resultLineWithFault(effects *FaultEffects, line []byte) []byte {
+	if effects.FalseResult == "" && !effects.ZeroUsage {
 		return line
 	}
 	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {
-		if do.FalseResult == "" {
+		if effects.FalseResult == "" {
 			return line
 		}
-		return []byte(do.FalseResult + "\n")
+		return []byte(effects.FalseResult + "\n")
 	}
-	if do.FalseResult != "" {
-		o = o.Set("subtype", jsonStringWithFewEscapes("success")).Set("is_error", json.RawMessage("false")).Set("result", jsonStringWithFewEscapes(do.FalseResult))
+	if effects.FalseResult != "" {
+		o = o.Set("subtype", jsonStringWithFewEscapes("success")).Set("is_error", json.RawMessage("false")).Set("result", jsonStringWithFewEscapes(effects.FalseResult))
 	}
-	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
+	if usage, err := plainjson.Parse(o.Get("usage")); effects.ZeroUsage && err == nil {
 		o = o.Set("usage", usage.Set("output_tokens", json.RawMessage("0")).Raw())
 	}
 	return append(o.Raw(), '\n')

@@ -70,13 +70,13 @@ func (e *StreamWrapper) writeToJournal(b journal.Body) {
 	}
 }
 
-type stdinRecorder struct {
+type stdinObserver struct {
 	wrapper     *StreamWrapper
 	r           io.Reader
 	partialLine []byte
 }
 
-func (r *stdinRecorder) Read(p []byte) (int, error) {
+func (r *stdinObserver) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	data := p[:n]
 	for {
@@ -84,7 +84,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 		if !ok {
 			break
 		}
-		r.wrapper.examineReceived(append(r.partialLine, before...))
+		r.wrapper.recordEventsOfHostLine(append(r.partialLine, before...))
 		r.partialLine, data = r.partialLine[:0], after
 	}
 	r.partialLine = append(r.partialLine, data...)
@@ -94,11 +94,11 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// examineReceived examines a line from the host. It records answers and initialize requests, and counts user messages.
-func (e *StreamWrapper) examineReceived(line []byte) {
+// recordEventsOfHostLine examines a line from the host. It records answers and initialize requests, and counts user messages.
+func (e *StreamWrapper) recordEventsOfHostLine(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
-		e.checkControlResponse(line)
+		e.recordRepeatedOrLateResponse(line)
 	case bytes.Contains(line, []byte(`"initialize"`)):
 		e.recordLateInitializeWithHooks(line)
 	case bytes.Contains(line, []byte(`"user"`)):
@@ -108,7 +108,7 @@ func (e *StreamWrapper) examineReceived(line []byte) {
 	}
 }
 
-func (e *StreamWrapper) checkControlResponse(hostLine []byte) {
+func (e *StreamWrapper) recordRepeatedOrLateResponse(hostLine []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -170,12 +170,12 @@ func (e *StreamWrapper) recordStdinEndAndUnansweredRequests() {
 	}
 }
 
-type stdoutRecorder struct {
+type stdoutObserver struct {
 	wrapper *StreamWrapper
 	w       io.Writer
 }
 
-func (w *stdoutRecorder) Write(p []byte) (int, error) {
+func (w *stdoutObserver) Write(p []byte) (int, error) {
 	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
@@ -228,33 +228,33 @@ func (e *StreamWrapper) noteControlRequests(line []byte) {
 	}
 }
 
-// System returns a copy of the System of the process. Its streams and signals pass through the wrapper.
-func (e *StreamWrapper) System() *process.System {
+// WrappedSystem returns a copy of the System of the process. Its streams and signals pass through the wrapper.
+func (e *StreamWrapper) WrappedSystem() *process.System {
 	s := *e.options.System
 	if s.Stdin != nil && e.options.Journal != nil {
-		s.Stdin = &stdinRecorder{wrapper: e, r: s.Stdin}
+		s.Stdin = &stdinObserver{wrapper: e, r: s.Stdin}
 	}
 	if e.options.RecordOutput {
 		s.Stdout = &journalingOutputWriter{wrapper: e, w: s.Stdout, stream: "stdout"}
 		s.Stderr = &journalingOutputWriter{wrapper: e, w: s.Stderr, stream: "stderr"}
 	}
-	s.Stdout = &faultWriter{faultState: e.fault, w: &stdoutRecorder{wrapper: e, w: s.Stdout}}
+	s.Stdout = &faultWriter{faultState: e.fault, w: &stdoutObserver{wrapper: e, w: s.Stdout}}
 	if s.Lifetime != nil {
-		s.Lifetime = signalRecordingLifetime{s.Lifetime, e}
+		s.Lifetime = journalingSignalsAndParent{s.Lifetime, e}
 	}
 	return &s
 }
 
-// signalRecordingLifetime is a [process.Lifetime] that also records the signals of the process in the journal.
-type signalRecordingLifetime struct {
-	process.Lifetime
+// journalingSignalsAndParent is a [process.SignalsAndParent] that also records the signals of the process in the journal.
+type journalingSignalsAndParent struct {
+	process.SignalsAndParent
 	wrapper *StreamWrapper
 }
 
 // Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
-func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...os.Signal) (stopNotifying func()) {
+func (f journalingSignalsAndParent) Notify(recipient chan<- os.Signal, signals ...os.Signal) (stopNotifying func()) {
 	e := f.wrapper
-	return process.OnSignals(f.Lifetime, func(sig os.Signal) {
+	return process.OnSignals(f.SignalsAndParent, func(sig os.Signal) {
 		e.mu.Lock()
 		e.signal = signalName(sig)
 		line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
@@ -267,13 +267,13 @@ func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...o
 }
 
 // Kill records that a signal ends the process, and then kills the process with this signal.
-func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
+func (f journalingSignalsAndParent) Kill(sig syscall.Signal) error {
 	e := f.wrapper
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
 	e.ApplyFaultAndRecordExit(128+int(sig), "")
-	return f.Lifetime.Kill(sig)
+	return f.SignalsAndParent.Kill(sig)
 }
 
 // ApplyFaultAndRecordExit records the exit and returns its code, which a fault may change. An empty commandLineRefusal means none.
@@ -300,7 +300,7 @@ func (e *StreamWrapper) hangIfFaultyAndReturnExitCode(code int) int {
 	}
 	if do.HangAfterResult && code == 0 && e.options.System.Lifetime != nil {
 		signals := make(chan os.Signal, 1)
-		stop := signalRecordingLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := journalingSignalsAndParent{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.fault.hangUntilSignalOrOrphaned()
 		code = 143

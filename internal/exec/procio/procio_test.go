@@ -53,7 +53,7 @@ func TestHost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var lines bytes.Buffer
 			j := journal.New(journal.Options{W: &lines, Now: time.Now})
-			s := procio.New(procio.Options{System: system(tt.in, io.Discard), Journal: j}).System()
+			s := procio.New(procio.Options{System: system(tt.in, io.Discard), Journal: j}).WrappedSystem()
 			for line := range strings.Lines(tt.out) {
 				if _, err := io.WriteString(s.Stdout, line); err != nil {
 					t.Fatal(err)
@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 	play := func(f *procio.Fault) (string, int) {
 		var out bytes.Buffer
 		e := procio.New(procio.Options{System: system("", &out), Fault: f})
-		s := e.System()
+		s := e.WrappedSystem()
 		for line := range strings.Lines(run) {
 			if _, err := io.WriteString(s.Stdout, line); err != nil {
 				t.Fatal(err)

@@ -31,13 +31,13 @@ import (
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := faultFromFlagOrEnvironment(s)
 	w := &supervisor{sys: s, path: journalPathFromFlagOrEnv(s), judgesItself: needsToCheckOwnSetUp(s)}
-	w.openJournal(commands, fault)
+	w.openJournalAndRecordStart(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
 		RecordOutput: w.journal != nil && process.IsSetAndNotFalse(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
-	w.watchedSystem = w.wrapper.System()
-	return w.watchedSystem, w.recordExitAndCloseJournal
+	w.watchedSystem = w.wrapper.WrappedSystem()
+	return w.watchedSystem, w.reportErrorRecordExitAndClose
 }
 
 type supervisor struct {
@@ -52,9 +52,9 @@ type supervisor struct {
 	temp          *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
-// openJournal opens the requested journal and writes the first line. Without a request, it opens a temporary journal if this
+// openJournalAndRecordStart opens the requested journal and writes the first line. Without a request, it opens a temporary journal if this
 // process applies the rules of --strict. It ignores errors, because the run reports them.
-func (w *supervisor) openJournal(commands []string, fault *Fault) {
+func (w *supervisor) openJournalAndRecordStart(commands []string, fault *Fault) {
 	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
 		if err != nil {
@@ -80,8 +80,8 @@ func (w *supervisor) openJournal(commands []string, fault *Fault) {
 	w.journal.Write(line)
 }
 
-func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
-	code := w.wrapper.ApplyFaultAndRecordExit(process.ReportError(w.watchedSystem.Stderr, runError), flags.RefusalMessage(runError))
+func (w *supervisor) reportErrorRecordExitAndClose(runError error) (exitCode int) {
+	code := w.wrapper.ApplyFaultAndRecordExit(process.PrintErrorReturningExitCode(w.watchedSystem.Stderr, runError), flags.RefusalMessageOrEmpty(runError))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.reportStrictSetUpFindings())
 	}
@@ -95,7 +95,7 @@ func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
 // reportStrictSetUpFindings applies the rules of --strict to the set-up of this process and prints each violation on stderr.
 func (w *supervisor) reportStrictSetUpFindings() (exitCode int) {
 	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
-	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
+	if err := in.ReadJournalsAndLoadScenarios([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
 		return verdict.ExitSetUpFinding
 	}
@@ -232,7 +232,7 @@ func UnknownClaudelessVariables(environ []string) (unknownWithSuggestions []stri
 		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(strings.Fields(claudelessEnvironmentVariables), name) {
 			continue
 		}
-		if near := diag.Nearest(name, strings.Fields(claudelessEnvironmentVariables)); near != "" {
+		if near := diag.SimilarOtherName(name, strings.Fields(claudelessEnvironmentVariables)); near != "" {
 			name += ", did you mean " + near + "?"
 		}
 		unknownWithSuggestions = append(unknownWithSuggestions, name)
@@ -252,7 +252,7 @@ func SuggestedSubcommand(s *process.System, subcommands []string) string {
 		return ""
 	}
 	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {
-		return diag.Nearest(word, subcommands)
+		return diag.SimilarOtherName(word, subcommands)
 	}
 	return ""
 }
@@ -306,13 +306,13 @@ func ExecOrRunRealClaude(ctx context.Context, s *process.System, fault string, a
 	as := *s
 	as.Args = argv
 	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: realClaudeLogCacheDir(s)}
-	w.openJournal(nil, f)
+	w.openJournalAndRecordStart(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
 	}
 	refusal := ""
 	if len(argv) == 1 || !slices.Contains(claudecode.Subcommands(), argv[1]) {
-		refusal = flags.Refusal(as, argv[1:])
+		refusal = flags.CommandLineRefusal(as, argv[1:])
 	}
 	if f == nil && fault != FaultStayParentToRecordExit && refusal == "" {
 		if err := proc.ReplaceProcess(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
@@ -347,13 +347,13 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *StreamWrapp
 	if expectedRefusal != "" {
 		stderr = io.MultiWriter(s.Stderr, &said)
 	}
-	a, err := proc.StartAttached(ctx, proc.AttachOptions{
+	a, err := proc.StartForegroundCommand(ctx, proc.ForegroundOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: stderr, Terminal: s.StdinIsTTY,
 	})
 	if err != nil {
 		return 0, err
 	}
-	inner := e.System()
+	inner := e.WrappedSystem()
 	exit := forwardSignalsThenKillGroup(a, inner)
 	if exit.Signal != "" && inner.Lifetime != nil {
 		if err := inner.Lifetime.Kill(syscall.Signal(exit.Code - 128)); err != nil {
@@ -368,7 +368,7 @@ func runAsForegroundChild(ctx context.Context, s *process.System, e *StreamWrapp
 }
 
 // forwardSignalsThenKillGroup forwards signals to the child until it exits, and then kills the rest of its process group.
-func forwardSignalsThenKillGroup(a *proc.ForegroundCommand, s *process.System) (childExit proc.Exit) {
+func forwardSignalsThenKillGroup(a *proc.ForegroundCommand, s *process.System) (childExit proc.ExitStatus) {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
 			a.SignalGroup(sig)
@@ -381,7 +381,7 @@ func forwardSignalsThenKillGroup(a *proc.ForegroundCommand, s *process.System) (
 }
 
 func runChildWithFault(ctx context.Context, s *process.System, e *StreamWrapper, argv []string) (int, error) {
-	inner := e.System()
+	inner := e.WrappedSystem()
 	from, to, err := os.Pipe()
 	if err != nil {
 		return 0, err
@@ -389,7 +389,7 @@ func runChildWithFault(ctx context.Context, s *process.System, e *StreamWrapper,
 	defer from.Close()
 	// stderr also needs a pipe: node makes its streams non-blocking, which also affects other users of the open file.
 	loud := struct{ io.Writer }{s.Stderr}
-	a, err := proc.StartAttached(ctx, proc.AttachOptions{
+	a, err := proc.StartForegroundCommand(ctx, proc.ForegroundOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
 	})
 	if err := errors.Join(err, to.Close()); err != nil {

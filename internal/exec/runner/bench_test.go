@@ -26,7 +26,7 @@ func BenchmarkRun(b *testing.B) {
 		}
 	})
 	b.Run("exec", func(b *testing.B) {
-		s := process.NewSystem()
+		s := process.InitSystemSIGPIPEAndLog()
 		s.Stdin, s.Stdout, s.Stderr, s.StdinIsTTY = nil, io.Discard, io.Discard, false
 		for b.Loop() {
 			report, _, err := runner.Run(b.Context(), runner.Options{

@@ -58,7 +58,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
-	report.Command = &verdict.Command{Argv: o.Command, Code: plain.reportRow.Code, MS: plain.reportRow.MS}
+	report.Command = &verdict.CommandOutcome{Argv: o.Command, Code: plain.reportRow.Code, MS: plain.reportRow.MS}
 	if plain.reportRow.Outcome != "survived" {
 		report.Verdict = "failed"
 		report.Findings = append(report.Findings, verdict.Finding{
@@ -77,7 +77,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	}
 	took := time.Duration(plain.reportRow.MS * float64(time.Millisecond))
 	most := timeLimitOfRunWithFault(took)
-	report.Faults = make([]verdict.Fault, len(faults))
+	report.Faults = make([]verdict.FaultResult, len(faults))
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, o.faultRunsAtSameTime(took, plain.cpu))
 	for i, f := range faults {
@@ -115,7 +115,7 @@ func selectFaults(namesOrAll []string) ([]procio.Fault, error) {
 }
 
 type faultResult struct {
-	reportRow     verdict.Fault
+	reportRow     verdict.FaultResult
 	cpu           time.Duration
 	stderr        string // the end of the command's stderr
 	claudeStarted bool
@@ -127,9 +127,9 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	if o.Setup.Real.Path != "" {
 		fault.AllowedEnd = cmp.Or(fault.RealAllowedEnd, fault.AllowedEnd)
 	}
-	t := faultResult{reportRow: verdict.Fault{Name: fault.Name, Bug: fault.BugReport, Advice: fault.CallerAdvice}}
+	t := faultResult{reportRow: verdict.FaultResult{Name: fault.Name, Bug: fault.BugReport, Advice: fault.CallerAdvice}}
 	o.Setup.Fault, o.Capture = fault.Name, ""
-	r, err := prepareRun(ctx, o)
+	r, err := setUpRunAndStartServers(ctx, o)
 	if err != nil {
 		t.err = err
 		return t
@@ -137,7 +137,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	defer r.close()
 	out := proc.TailBuffer{Limit: 64 << 10}
 	began := o.System.Now()
-	c, err := r.startCommand(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
+	c, err := r.startCommand(ctx, proc.ForegroundOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	if err != nil {
 		t.err = err
 		return t
@@ -157,14 +157,14 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	c.StopGroupAndReclaimTerminal(0)
 	c.close()
 	var in verdict.Input
-	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRunsOrRequests()
+	t.claudeStarted = in.ReadJournalsAndLoadScenarios([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRunsOrRequests()
 	t.interactive = in.IsInteractive()
 	t.reportRow.Code, t.reportRow.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	t.reportRow.Outcome = cmp.Or(t.reportRow.Outcome, outcomeOfFaultRun(fault, exit, t.stderr))
 	return t
 }
 
-func outcomeOfFaultRun(f procio.Fault, exit proc.Exit, stderr string) string {
+func outcomeOfFaultRun(f procio.Fault, exit proc.ExitStatus, stderr string) string {
 	switch {
 	case exit.Signal != "" || exit.Code >= 128 || crashTracePattern().MatchString(stderr):
 		return "crashed"

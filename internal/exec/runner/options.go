@@ -26,10 +26,10 @@ import (
 // Options configure a run. Command, Setup.Executable and System are required.
 type Options struct {
 	Command      []string
-	Setup        ClaudeSetup   // describes the simulated claude; the runner itself sets Journal, Config and RunID
-	Rules        verdict.Rules // what counts as a failure
-	Capture      string        // file that keeps the journal; empty means it is deleted with the private directory
-	RecordOutput bool          // also keeps the output of each claude in the journal
+	Setup        ClaudeSetup            // describes the simulated claude; the runner itself sets Journal, Config and RunID
+	Rules        verdict.JudgingOptions // what counts as a failure
+	Capture      string                 // file that keeps the journal; empty means it is deleted with the private directory
+	RecordOutput bool                   // also keeps the output of each claude in the journal
 	Guard        guard.StrictnessLevel
 	JudgeLater   bool // omits the verdict; the journal in the file Capture then contains all that a later verdict needs
 	FreshHome    bool // gives the command an empty home directory
@@ -37,28 +37,28 @@ type Options struct {
 	// host such as zed. The name of a host stands for the variable in which this host looks for claude.
 	EnvFor []string
 
-	Terminal *Terminal // gives the command a pseudo-terminal; nil means it has the streams of this process
+	Terminal *TerminalSettings // gives the command a pseudo-terminal; nil means it has the streams of this process
 
 	Faults []string // tried one after another, with one run of the command each; empty means one run without a fault
 
 	System *process.System // this process; the command uses its streams and signals
 }
 
-// Terminal is a pseudo-terminal for the command.
-type Terminal = console.Settings
+// TerminalSettings is a pseudo-terminal for the command.
+type TerminalSettings = console.Settings
 
-// ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and a directory for its screens.
-func ParseTerminal(size, screensDir string) (t *Terminal, err error) {
-	t = &Terminal{Screens: screensDir}
+// ParseTerminalSettings reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and a directory for its screens.
+func ParseTerminalSettings(size, screensDir string) (t *TerminalSettings, err error) {
+	t = &TerminalSettings{Screens: screensDir}
 	if size != "" {
 		t.Size, err = console.ParseSize(size)
 	}
 	return t, err
 }
 
-// apiService holds the servers of a run on loopback: the Messages API, which plays the scenario, and the proxy, which
+// loopbackServers holds the servers of a run on loopback: the Messages API, which plays the scenario, and the proxy, which
 // reports connections to vendors. A request of a real claude to the API shows that no shim started this claude.
-type apiService struct {
+type loopbackServers struct {
 	url         string
 	proxy       string // empty means no proxy
 	handler     http.Handler
@@ -72,30 +72,30 @@ type apiService struct {
 	err    error
 }
 
-// newAPIService creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real claude.
-func newAPIService(o Options, journal string, own guard.ClaudelessFiles) (*apiService, error) {
-	a := &apiService{}
+// newLoopbackServers creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real claude.
+func newLoopbackServers(o Options, journal string, own guard.ClaudelessFiles) (*loopbackServers, error) {
+	a := &loopbackServers{}
 	next, err := a.newModelHandler(o, journal)
 	if err != nil {
 		return nil, err
 	}
 	watched := o.Setup.Real.Path == "" && o.Guard != guard.LevelOff
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if watched && isClaudeRequest(q) {
+		if watched && fromRealClaude(q) {
 			a.log.RecordRealClaudeRequest(q.RemoteAddr, q.UserAgent())
 			RefuseForeignClient(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
 		next.ServeHTTP(w, q)
 	})
-	upstream, ok := guard.ParseUpstream(cmp.Or(o.System.Getenv("HTTPS_PROXY"), o.System.Getenv("https_proxy")))
+	upstream, ok := guard.ParseUpstreamProxy(cmp.Or(o.System.Getenv("HTTPS_PROXY"), o.System.Getenv("https_proxy")))
 	if watched && (ok || o.Guard == guard.LevelStrict) {
 		a.vendorProxy = &guard.VendorBlockingProxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
 	}
 	return a, nil
 }
 
-func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, error) {
+func (a *loopbackServers) newModelHandler(o Options, journal string) (http.Handler, error) {
 	if o.Setup.Scenario == "" {
 		return http.NotFoundHandler(), nil
 	}
@@ -110,7 +110,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	s := o.System
 	cwd, _ := s.Getwd() // expressions can also be evaluated without a working directory
 	return api.New(api.Options{
-		Scenario: scenario, Clock: systemClock{s}, Capture: a.capture,
+		Scenario: scenario, Clock: systemClockWithIDs{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, IsPartOfRun: true,
 	})
 }
@@ -126,15 +126,15 @@ func apiFailureOfFault(fault *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(fault.Effects.Failure)
 }
 
-func (a *apiService) listenAndServeInBackground(ctx context.Context) error {
-	ln, err := localhttp.Listen(ctx, localhttp.Options{})
+func (a *loopbackServers) listenAndServeInBackground(ctx context.Context) error {
+	ln, err := localhttp.ListenAndWritePortFile(ctx, localhttp.Options{})
 	if err != nil {
 		return err
 	}
 	a.url = "http://" + ln.Addr().String()
 	var trap net.Listener
 	if a.vendorProxy != nil {
-		if trap, err = localhttp.Listen(ctx, localhttp.Options{}); err != nil {
+		if trap, err = localhttp.ListenAndWritePortFile(ctx, localhttp.Options{}); err != nil {
 			return errors.Join(err, ln.Close())
 		}
 		a.proxy = "http://" + trap.Addr().String()
@@ -144,7 +144,7 @@ func (a *apiService) listenAndServeInBackground(ctx context.Context) error {
 }
 
 // startServingUntilClose answers requests until close is called. If proxyListener is nil, no proxy is served.
-func (a *apiService) startServingUntilClose(ctx context.Context, ln, proxyListener net.Listener) {
+func (a *loopbackServers) startServingUntilClose(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
 		a.addErrorReturnedByClose(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
@@ -164,13 +164,13 @@ func (a *apiService) startServingUntilClose(ctx context.Context, ln, proxyListen
 	})
 }
 
-func (a *apiService) addErrorReturnedByClose(err error) {
+func (a *loopbackServers) addErrorReturnedByClose(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = errors.Join(a.err, err)
 }
 
-func (a *apiService) close() error {
+func (a *loopbackServers) close() error {
 	if a.cancel != nil {
 		a.cancel()
 	}
@@ -184,7 +184,7 @@ func (a *apiService) close() error {
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
-func (a *apiService) guardFindings() []verdict.Finding {
+func (a *loopbackServers) guardFindings() []verdict.Finding {
 	var list []verdict.Finding
 	for _, b := range a.log.Breaches() {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
@@ -201,13 +201,13 @@ func (a *apiService) guardFindings() []verdict.Finding {
 	return list
 }
 
-type systemClock struct{ sys *process.System }
+type systemClockWithIDs struct{ sys *process.System }
 
-func (w systemClock) Now() time.Time { return w.sys.Now() }
+func (w systemClockWithIDs) Now() time.Time { return w.sys.Now() }
 
-func (w systemClock) NewID() string { return w.sys.NewID() }
+func (w systemClockWithIDs) NewID() string { return w.sys.NewID() }
 
-func (w systemClock) Sleep(ctx context.Context, d time.Duration) error {
+func (w systemClockWithIDs) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -221,7 +221,7 @@ func (w systemClock) Sleep(ctx context.Context, d time.Duration) error {
 func RefuseForeignClient(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}
-	if isClaudeRequest(r) {
+	if fromRealClaude(r) {
 		f.Text = "a real claude was started instead of claudeless: " + agent
 	}
 	message, _ := json.Marshal("claudeless: G01: " + f.Text + "; " + f.Advice) // strings always marshal
@@ -232,4 +232,4 @@ func RefuseForeignClient(w http.ResponseWriter, r *http.Request, advice string) 
 	return f
 }
 
-func isClaudeRequest(r *http.Request) bool { return strings.HasPrefix(r.UserAgent(), "claude-cli/") }
+func fromRealClaude(r *http.Request) bool { return strings.HasPrefix(r.UserAgent(), "claude-cli/") }

@@ -25,12 +25,12 @@ type preparedRun struct {
 	dir          string
 	ownedTempDir *proc.TempDir // owns dir
 	journal      string
-	api          *apiService
+	api          *loopbackServers
 	apiKey       string          // an API key that is not valid anywhere
 	realNames    <-chan []string // the names of real claudes on PATH
 }
 
-func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
+func setUpRunAndStartServers(ctx context.Context, o Options) (*preparedRun, error) {
 	r := &preparedRun{Options: o}
 	if len(o.Command) == 0 {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
@@ -41,7 +41,7 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 	_, _ = rand.Read(canary[:])                                                // never fails
 	r.apiKey, r.realNames = fmt.Sprintf("claudeless-canary-%x", canary), names // a key that is valid nowhere, and recognizable in any output
 	var err error
-	if r.ownedTempDir, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
+	if r.ownedTempDir, err = proc.MakeTempDirKillingMarked("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("creating the directory of the run: %w", err)
 	}
 	r.dir = r.ownedTempDir.Path
@@ -53,7 +53,7 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.RunID = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
 	if err = r.createRunDirectoriesAndJournal(); err == nil {
-		err = r.startAPI(ctx)
+		err = r.setUpLoopbackServers(ctx)
 	}
 	if err == nil {
 		err = r.createConfigAndShims()
@@ -65,10 +65,10 @@ func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
 	return r, nil
 }
 
-// startAPI starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
-func (r *preparedRun) startAPI(ctx context.Context) error {
+// setUpLoopbackServers starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
+func (r *preparedRun) setUpLoopbackServers(ctx context.Context) error {
 	var err error
-	if r.api, err = newAPIService(r.Options, r.journal, r.claudelessFiles()); err != nil {
+	if r.api, err = newLoopbackServers(r.Options, r.journal, r.claudelessFiles()); err != nil {
 		return err
 	}
 	if r.Guard == guard.LevelStrict {
@@ -111,7 +111,7 @@ func (r *preparedRun) createConfigAndShims() error {
 		}
 	}
 	if r.Setup.Real.Path != "" {
-		if err := r.prepareRealClaudeMCPConfig(); err != nil {
+		if err := r.setUpRealClaudeFromScenario(); err != nil {
 			return err
 		}
 	}
@@ -256,9 +256,9 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 
 func (r *preparedRun) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareRealClaudeMCPConfig prepares the run for a real claude. It writes the MCP servers of the scenario to a
+// setUpRealClaudeFromScenario prepares the run for a real claude. It writes the MCP servers of the scenario to a
 // configuration file. If an exit code is expected, this binary will stay the parent of claude to record the code.
-func (r *preparedRun) prepareRealClaudeMCPConfig() error {
+func (r *preparedRun) setUpRealClaudeFromScenario() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")
 	}
@@ -266,13 +266,13 @@ func (r *preparedRun) prepareRealClaudeMCPConfig() error {
 	if err != nil {
 		return err
 	}
-	r.Setup.Real.StaysParent = scenario.ExpectsExit()
+	r.Setup.Real.StaysParent = scenario.HasExpectationAboutExit()
 	for _, name := range scenario.MCP.ServerNames() {
 		if err := os.MkdirAll(filepath.Join(r.serverRecordsDir(), url.PathEscape(name)), 0o700); err != nil {
 			return fmt.Errorf("preparing the real claude: %w", err)
 		}
 	}
-	raw, err := scenario.ServerConfig(r.Setup.Executable, r.serverRecordsDir())
+	raw, err := scenario.MCPConfigJSON(r.Setup.Executable, r.serverRecordsDir())
 	if raw == nil || err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ var errStrictGuardFailed = errors.New("--guard=strict")
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.StrictnessLevel, error) { return guard.ParseLevel(s) }
 
-// guardLinkFD connects a child with the guard. It is the number that [proc.StartAttached] gives the first file it passes on.
+// guardLinkFD connects a child with the guard. It is the number that [proc.StartForegroundCommand] gives the first file it passes on.
 const guardLinkFD = 3
 
 // ExecGuarded replaces this process, the first one of a guarded run, by the command. The first element of programPathThenArgv is
@@ -305,14 +305,14 @@ func ExecGuardedInOwnNetwork(programPathThenArgv, environ []string) error {
 
 type startedCommand struct {
 	*proc.ForegroundCommand
-	network      *guard.Network          // guard and network of the command; nil means that it runs without a guard in the network of this program
+	network      *guard.CommandWatch     // guard and network of the command; nil means that it runs without a guard in the network of this program
 	poller       *guard.RealClaudePoller // nil means not polling
 	ownProcesses []int
 	hasOtherRuns bool                // this program runs other commands at the same time
 	reaper       *guard.OrphanReaper // nil means none
 }
 
-func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
+func (r *preparedRun) startCommand(ctx context.Context, o proc.ForegroundOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
 	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
 	if !c.hasOtherRuns {
@@ -321,7 +321,7 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 	}
 	var err error
 	if r.Guard == guard.LevelStrict {
-		err = r.startInNetwork(ctx, c, o)
+		err = r.startInNetworkNamespace(ctx, c, o)
 	} else {
 		err = r.startWithoutNetworkNamespace(ctx, c, o)
 	}
@@ -334,7 +334,7 @@ func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*
 
 // startWithoutNetworkNamespace starts the command in the network of this program, and looks for a real claude among
 // the programs that the command starts. It watches system calls if that is permitted; otherwise it polls.
-func (r *preparedRun) startWithoutNetworkNamespace(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startWithoutNetworkNamespace(ctx context.Context, c *startedCommand, o proc.ForegroundOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.HasSyscallWatchPrivilege() {
 		if err := r.startSyscallWatchedChild(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
@@ -342,14 +342,14 @@ func (r *preparedRun) startWithoutNetworkNamespace(ctx context.Context, c *start
 		}
 	}
 	var err error
-	c.ForegroundCommand, err = proc.StartAttached(ctx, o)
+	c.ForegroundCommand, err = proc.StartForegroundCommand(ctx, o)
 	if err == nil && wanted {
 		c.poller = guard.StartRealClaudePoller(&r.api.log, r.claudelessFiles())
 	}
 	return err
 }
 
-func (r *preparedRun) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startInNetworkNamespace(ctx context.Context, c *startedCommand, o proc.ForegroundOptions) error {
 	o.Network = true
 	err := r.startSyscallWatchedChild(ctx, c, o)
 	if errors.Is(err, errStrictGuardFailed) {
@@ -360,12 +360,12 @@ func (r *preparedRun) startInNetwork(ctx context.Context, c *startedCommand, o p
 
 // startSyscallWatchedChild starts this binary as a child. The child sends a descriptor with
 // which its system calls can be watched, and then becomes the command.
-func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCommand, o proc.ForegroundOptions) error {
 	path, err := o.LookPath()
 	if err != nil {
 		return err
 	}
-	ours, theirs, err := guard.NewLink()
+	ours, theirs, err := guard.NewWatchLink()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
@@ -375,7 +375,7 @@ func (r *preparedRun) startSyscallWatchedChild(ctx context.Context, c *startedCo
 	}
 	o.Args = append(append(words, "--", path), r.Command...)
 	o.Path, o.Files = r.Setup.Executable, []*os.File{theirs}
-	c.ForegroundCommand, err = proc.StartAttached(ctx, o)
+	c.ForegroundCommand, err = proc.StartForegroundCommand(ctx, o)
 	theirs.Close()
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuardFailed, err), ours.Close())
@@ -406,25 +406,25 @@ func (c *startedCommand) close() {
 	}
 }
 
-func (r *preparedRun) openTerminal() (*console.Console, proc.AttachOptions, error) {
+func (r *preparedRun) openTerminal() (*console.Console, proc.ForegroundOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
+		return nil, proc.ForegroundOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
 	}
 	c, err := console.OpenPseudoTerminal(console.Options{
-		Settings: *r.Terminal, Keys: r.System.Stdin, Display: r.System.Stdout, Clock: systemClock{r.System},
+		Settings: *r.Terminal, Keys: r.System.Stdin, Display: r.System.Stdout, Clock: systemClockWithIDs{r.System},
 		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
 	})
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errStrictGuardFailed, err)
+		return nil, proc.ForegroundOptions{}, fmt.Errorf("%w: %w", errStrictGuardFailed, err)
 	}
-	return c, proc.AttachOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
+	return c, proc.ForegroundOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
 }
 
 // stopConsoleAndSummarizeScreens restores this program's terminal and returns the screens of the command.
-func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.Terminal, error) {
+func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.TerminalSummary, error) {
 	summary, err := commandConsole.Stop()
-	seen := &verdict.Terminal{Screens: summary.Screens, States: summary.States, LostKeys: summary.LostKeys}
+	seen := &verdict.TerminalSummary{Screens: summary.Screens, States: summary.States, LostKeys: summary.LostKeys}
 	for _, d := range summary.Dialogs {
 		seen.Dialogs = append(seen.Dialogs, verdict.Dialog{State: d.State, Answer: d.Answer})
 	}
@@ -434,7 +434,7 @@ func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.T
 // resizeConsoleWithOwnTerminal passes the size of this program's terminal on to c until stop is called.
 func (r *preparedRun) resizeConsoleWithOwnTerminal(c *console.Console) (stop func()) {
 	resizes := process.ResizeSignals()
-	if c == nil || !c.NeedsResizeWhenTerminalResizes() || resizes == nil {
+	if c == nil || !c.FollowsOwnTerminalSize() || resizes == nil {
 		return func() {}
 	}
 	return process.OnSignals(r.System.Lifetime, func(os.Signal) { c.Resize() }, resizes...)

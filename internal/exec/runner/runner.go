@@ -31,13 +31,13 @@ const (
 // evidence that was judged. An error means that the run could not be prepared or could not be judged. If it could not
 // be prepared, there is no report. With JudgeLater, nothing is judged, and the report tells only how the command ended.
 func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
-	r, err := prepareRun(ctx, o)
+	r, err := setUpRunAndStartServers(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer r.close()
 	began := o.System.Now()
-	result := verdict.Command{Argv: o.Command}
+	result := verdict.CommandOutcome{Argv: o.Command}
 	exit, left, seen, err := r.runCommand(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
 	if errors.Is(err, errStrictGuardFailed) {
@@ -69,12 +69,12 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 
 // runCommand runs the command until it ends. left lists the processes that the command left running. screens is the
 // content of the command's pseudo-terminal; nil means that it has none.
-func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, screens *verdict.Terminal, err error) {
-	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
+func (r *preparedRun) runCommand(ctx context.Context) (exit proc.ExitStatus, left []leftoverProcess, screens *verdict.TerminalSummary, err error) {
+	attach := proc.ForegroundOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console
 	if r.Terminal != nil {
 		if terminal, attach, err = r.openTerminal(); err != nil {
-			return proc.Exit{Code: exitNotExecutable}, nil, nil, err
+			return proc.ExitStatus{Code: exitNotExecutable}, nil, nil, err
 		}
 		defer func() {
 			var closed error
@@ -85,9 +85,9 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 	c, err := r.startCommand(ctx, attach)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return proc.Exit{Code: ExitNotFound}, nil, nil, err
+		return proc.ExitStatus{Code: ExitNotFound}, nil, nil, err
 	case err != nil:
-		return proc.Exit{Code: exitNotExecutable}, nil, nil, err
+		return proc.ExitStatus{Code: exitNotExecutable}, nil, nil, err
 	}
 	if terminal != nil {
 		if err := terminal.StartForwarding(); err != nil {
@@ -127,11 +127,11 @@ func (r *preparedRun) relaySignalsAndKillOnRepeat(a *proc.ForegroundCommand) (st
 
 // judgeAndRecordVerdict reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
 func (r *preparedRun) judgeAndRecordVerdict(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
-	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
+	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, JudgingOptions: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	for _, p := range leftovers {
 		in.Killed = append(in.Killed, p.pid)
 	}
-	if err := in.ReadFiles([]string{r.journal}, r.Setup.Scenario); err != nil {
+	if err := in.ReadJournalsAndLoadScenarios([]string{r.journal}, r.Setup.Scenario); err != nil {
 		return nil, nil, err
 	}
 	if len(in.Entries) == 0 && r.Setup.Scenario == "" && !r.Rules.AllowNoRuns {

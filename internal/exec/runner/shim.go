@@ -72,8 +72,8 @@ func (s ClaudeSetup) claudeVariables() []string {
 const shimProgramDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
-func MakeShims(dir string, s ClaudeSetup, path string) error {
-	return s.createShims(dir, NamesOfLinksToRealCLI(path, s.Executable))
+func MakeShims(dir string, s ClaudeSetup, pathVariable string) error {
+	return s.createShims(dir, NamesOfLinksToRealCLI(pathVariable, s.Executable))
 }
 
 func (s ClaudeSetup) createShims(dir string, names []string) error {

@@ -84,7 +84,7 @@ func (l *findingCollector) addFindingsOfProcessStart(p *journaledProcess) {
 	case x.Rejection != "" && p.setup == nil:
 		l.addFindingOfProcess(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
-	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && (l.input.Scenario == nil || !l.input.Scenario.ExpectsExitCode(x.Code)):
+	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && (l.input.Scenario == nil || !l.input.Scenario.HasExpectationAboutExitCode(x.Code)):
 		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection

@@ -180,7 +180,7 @@ type htmlPageContent struct {
 	Problems []reportItem // problems that made the run fail, the most important one first
 	Notes    []reportItem // warnings and notes
 	Met      []reportItem // expectations that were met
-	Faults   []Fault
+	Faults   []FaultResult
 	Guard    string
 	Runs     []*htmlPageRun
 }
@@ -207,7 +207,7 @@ func buildPageContent(in HTMLInput) htmlPageContent {
 	d := htmlPageContent{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
 	d.addProblemsNotesAndMetExpectations(in.Verdict, files)
 	if c := in.Verdict.Command; c != nil {
-		d.Command = &commandSummaryOnHTMLPage{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
+		d.Command = &commandSummaryOnHTMLPage{Line: shellQuotedCommandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
 		if c.Code != 0 {
 			d.Problems = append(d.Problems, reportItem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
@@ -291,8 +291,8 @@ func (d *htmlPageContent) anchorOfLastFailedEventOrRun(finding Finding) string {
 	return best
 }
 
-// commandLine returns a command with the quotes that a shell needs.
-func commandLine(argv []string) string {
+// shellQuotedCommandLine returns a command with the quotes that a shell needs.
+func shellQuotedCommandLine(argv []string) string {
 	words := slices.Clone(argv)
 	for i, word := range words {
 		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`!*?[](){}<>|&;#~", r) }) {

@@ -83,7 +83,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*htmlPageRun {
 	}
 	all = slices.DeleteFunc(all, func(r *htmlPageRun) bool { return len(r.Events) == 0 && r.Stdout == "" && r.Stderr == "" })
 	for _, r := range all {
-		r.completeFailureOutcomeAndOutput()
+		r.setFailedOutcomeAndTrimOutput()
 	}
 	return all
 }
@@ -110,8 +110,8 @@ func (r *htmlPageRun) appendEvent(e *pageEvent) *pageEvent {
 	return e
 }
 
-func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
-	r.EndMS = max(r.EndMS, at)
+func (r *htmlPageRun) addEntry(e journal.Entry, atMS float64) {
+	r.EndMS = max(r.EndMS, atMS)
 	switch {
 	case e.Start != nil:
 		r.addFactsOfStart(e.Start)
@@ -120,27 +120,27 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	case e.Output != nil:
 		r.appendToStdoutOrStderr(e.Output)
 	case e.Permission != nil, e.Breakpoint != nil, e.MCPCall != nil, e.Tool != nil:
-		r.addToolCallEntry(e, at)
+		r.addToolCallEntry(e, atMS)
 	case e.Model != nil:
-		r.addEventsOfModelMessage(e.Model, at)
+		r.addEventsOfModelMessage(e.Model, atMS)
 	case e.Exit != nil:
-		r.addExit(e.Exit, at)
+		r.addExit(e.Exit, atMS)
 	case isMessagesAPITrafficEntry(e):
-		r.addAPIRequest(e, at)
+		r.addAPIRequest(e, atMS)
 	default:
-		r.addOtherEntry(e, at)
+		r.addOtherEntry(e, atMS)
 	}
 }
 
 func (r *htmlPageRun) addFactsOfStart(s *journal.Start) {
-	r.addFactsUnlessEmptyOrKnown("command", commandLine(s.Argv), "directory", s.CWD, "started by", s.Parent, "fault", s.Fault)
+	r.addFactsUnlessEmptyOrKnown("command", shellQuotedCommandLine(s.Argv), "directory", s.CWD, "started by", s.Parent, "fault", s.Fault)
 	r.addFactsUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFactsUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
 	r.appendEvent(&pageEvent{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
 }
 
 func (r *htmlPageRun) addFactsOfSessionSetup(sessionSetup *journal.Run) {
-	r.addFactsUnlessEmptyOrKnown("command", commandLine(sessionSetup.Argv), "scenario", cmp.Or(sessionSetup.ScenarioFile, sessionSetup.Scenario))
+	r.addFactsUnlessEmptyOrKnown("command", shellQuotedCommandLine(sessionSetup.Argv), "scenario", cmp.Or(sessionSetup.ScenarioFile, sessionSetup.Scenario))
 	r.addFactsUnlessEmptyOrKnown("model", sessionSetup.Model, "permission mode", sessionSetup.PermissionMode)
 	r.addFactsUnlessEmptyOrKnown("MCP servers", strings.Join(sessionSetup.MCPServers, ", "), "settings", strings.Join(sessionSetup.Settings, ", "))
 	if sessionSetup.SystemPrompt != nil {
@@ -172,10 +172,10 @@ func (r *htmlPageRun) appendToStdoutOrStderr(o *journal.Output) {
 	}
 }
 
-func (r *htmlPageRun) addExit(x *journal.Exit, at float64) {
+func (r *htmlPageRun) addExit(x *journal.Exit, atMS float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.appendEvent(&pageEvent{Kind: "process", Title: r.Outcome, AtMS: at, Status: errorOrOKStatus(x.Code != 0)})
-	e.addParts("refused", x.Rejection, "duration", formatMilliseconds(x.MS))
+	e := r.appendEvent(&pageEvent{Kind: "process", Title: r.Outcome, AtMS: atMS, Status: errorOrOKStatus(x.Code != 0)})
+	e.addPartsUnlessEmpty("refused", x.Rejection, "duration", formatMilliseconds(x.MS))
 }
 
 // addEventsOfModelMessage adds an event for each block of a message. A tool call gets its result later.
@@ -190,7 +190,7 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 	tokens := fmt.Sprintf("%d in, %d out", message.InputTokens, message.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.ensureCallEvent(b.ID, b.Name, atMS).addParts("input", formatJSONOrText(b.Input))
+			r.ensureCallEvent(b.ID, b.Name, atMS).addPartsUnlessEmpty("input", formatJSONOrText(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
@@ -198,41 +198,41 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
-		e.addParts("error", message.Error, "text", text, "model", message.Model, "tokens", tokens, "stop reason", message.StopReason)
-		e.addParts("sub-agent of call", message.Agent)
+		e.addPartsUnlessEmpty("error", message.Error, "text", text, "model", message.Model, "tokens", tokens, "stop reason", message.StopReason)
+		e.addPartsUnlessEmpty("sub-agent of call", message.Agent)
 	}
 }
 
-func (r *htmlPageRun) ensureCallEvent(id, name string, at float64) *pageEvent {
+func (r *htmlPageRun) ensureCallEvent(id, name string, atMS float64) *pageEvent {
 	e := r.calls[id]
 	if e == nil || id == "" {
-		e = r.appendEvent(&pageEvent{Kind: "tool", Title: name, AtMS: at, Status: "open"})
+		e = r.appendEvent(&pageEvent{Kind: "tool", Title: name, AtMS: atMS, Status: "open"})
 		r.calls[id] = e
 	}
 	return e
 }
 
-func (r *htmlPageRun) addToolCallEntry(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addToolCallEntry(entry journal.Entry, atMS float64) {
 	switch {
 	case entry.Permission != nil:
 		p := entry.Permission
-		e := r.ensureCallEvent(p.ToolUseID, p.Tool, at)
-		e.addParts("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
+		e := r.ensureCallEvent(p.ToolUseID, p.Tool, atMS)
+		e.addPartsUnlessEmpty("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
 		if p.Decision == "reject" {
 			e.Status = "denied"
 		}
 	case entry.Breakpoint != nil:
 		b := entry.Breakpoint
-		e := r.ensureCallEvent(b.ToolUseID, b.Tool, at)
-		e.addParts("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint, "input from the breakpoint", formatJSONOrText(b.Input))
-		e.addParts("replaced by", b.Replacement)
+		e := r.ensureCallEvent(b.ToolUseID, b.Tool, atMS)
+		e.addPartsUnlessEmpty("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint, "input from the breakpoint", formatJSONOrText(b.Input))
+		e.addPartsUnlessEmpty("replaced by", b.Replacement)
 	case entry.MCPCall != nil:
 		c := entry.MCPCall
-		e := r.ensureCallEvent(c.ToolUseID, c.Tool, at)
-		e.addParts("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
-		e.addParts("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
+		e := r.ensureCallEvent(c.ToolUseID, c.Tool, atMS)
+		e.addPartsUnlessEmpty("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
+		e.addPartsUnlessEmpty("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
 	case entry.Tool != nil:
-		r.completeToolCallEvent(entry.Tool, at)
+		r.completeToolCallEvent(entry.Tool, atMS)
 	}
 }
 
@@ -245,18 +245,18 @@ func (r *htmlPageRun) completeToolCallEvent(executedTool *journal.Tool, atMS flo
 	if e.Status != "denied" {
 		e.Status = errorOrOKStatus(executedTool.IsError)
 	}
-	e.addParts("server", executedTool.Server, "ran with", formatJSONOrText(executedTool.RanWith), "result", executedTool.Result)
+	e.addPartsUnlessEmpty("server", executedTool.Server, "ran with", formatJSONOrText(executedTool.RanWith), "result", executedTool.Result)
 	if !executedTool.Executed {
-		e.addParts("executed", "no")
+		e.addPartsUnlessEmpty("executed", "no")
 	}
 	if executedTool.Unknown {
-		e.addParts("unknown", "no tool of this name exists in this run")
+		e.addPartsUnlessEmpty("unknown", "no tool of this name exists in this run")
 	}
 }
 
 // addOtherEntry adds the event for a journal line that addEntry does not handle itself: a line about a turn, such as a prompt, or
 // a rarer one, such as a warning.
-func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addOtherEntry(entry journal.Entry, atMS float64) {
 	switch {
 	case entry.Prompt != nil:
 		p := entry.Prompt
@@ -264,30 +264,30 @@ func (r *htmlPageRun) addOtherEntry(entry journal.Entry, at float64) {
 		if p.WrittenByCLI {
 			kind = "context"
 		}
-		e := r.appendEvent(&pageEvent{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})
-		e.addParts("prompt", p.Prompt, "blocks", formatJSONOrText(p.Blocks))
+		e := r.appendEvent(&pageEvent{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: atMS})
+		e.addPartsUnlessEmpty("prompt", p.Prompt, "blocks", formatJSONOrText(p.Blocks))
 	case entry.Match != nil:
-		r.addMatch(entry.Match, at)
+		r.addMatch(entry.Match, atMS)
 	case entry.Result != nil:
-		r.addResult(entry.Result, at)
+		r.addResult(entry.Result, atMS)
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
-		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "not reached: " + u.Text, AtMS: at, Status: "error", File: u.File, Line: u.Line})
-		e.addParts("scenario", r.files.ruleSource(u.File, u.Line))
+		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "not reached: " + u.Text, AtMS: atMS, Status: "error", File: u.File, Line: u.Line})
+		e.addPartsUnlessEmpty("scenario", r.files.ruleSource(u.File, u.Line))
 	case entry.Retry != nil:
-		r.appendEvent(&pageEvent{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
+		r.appendEvent(&pageEvent{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: atMS, Status: "error"})
 	case entry.Warning != nil:
-		r.appendEvent(&pageEvent{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addParts("text", entry.Warning.Text)
+		r.appendEvent(&pageEvent{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: atMS}).addPartsUnlessEmpty("text", entry.Warning.Text)
 	case entry.Context != nil:
-		r.appendEvent(&pageEvent{Kind: "context", Title: "context for the model", AtMS: at}).addParts("text", strings.Join(entry.Context.Texts, "\n\n"))
+		r.appendEvent(&pageEvent{Kind: "context", Title: "context for the model", AtMS: atMS}).addPartsUnlessEmpty("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.appendEvent(&pageEvent{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: errorOrOKStatus(entry.Finding.Level == "error")})
+		r.appendEvent(&pageEvent{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: atMS, Status: errorOrOKStatus(entry.Finding.Level == "error")})
 	case entry.Host != nil:
-		r.appendEvent(&pageEvent{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: at})
+		r.appendEvent(&pageEvent{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: atMS})
 	case entry.Attachment != nil:
-		r.addAttachmentOrHookResult(entry.Attachment, at)
+		r.addAttachmentOrHookResult(entry.Attachment, atMS)
 	default:
-		r.appendEvent(&pageEvent{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: at})
+		r.appendEvent(&pageEvent{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: atMS})
 	}
 }
 
@@ -304,53 +304,53 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 		e = r.appendEvent(&pageEvent{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // cannot fail, because keys was read from JSON
-	e.addParts(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
+	e.addPartsUnlessEmpty(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
 }
 
-func (r *htmlPageRun) addMatch(m *journal.Match, at float64) {
+func (r *htmlPageRun) addMatch(m *journal.Match, atMS float64) {
 	if m.Rule == "" {
-		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
-		e.addParts("prompt", m.Prompt, "nearest rules", strings.Join(m.Nearest, "\n"))
+		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "no rule matches", AtMS: atMS, Status: "error"})
+		e.addPartsUnlessEmpty("prompt", m.Prompt, "nearest rules", strings.Join(m.Nearest, "\n"))
 		return
 	}
-	e := r.appendEvent(&pageEvent{Kind: "rule", Title: m.Rule, AtMS: at, Status: "ok", File: m.File, Line: m.Line})
-	e.addParts("scenario", r.files.ruleSource(m.File, m.Line))
+	e := r.appendEvent(&pageEvent{Kind: "rule", Title: m.Rule, AtMS: atMS, Status: "ok", File: m.File, Line: m.Line})
+	e.addPartsUnlessEmpty("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
-func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
+func (r *htmlPageRun) addResult(x *journal.Result, atMS float64) {
 	text := strings.Join(x.Errors, "\n")
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&pageEvent{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
-	e.addParts("result", text, "turns", strconv.Itoa(x.NumTurns), "cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
+	e := r.appendEvent(&pageEvent{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: atMS, Status: errorOrOKStatus(x.IsError)})
+	e.addPartsUnlessEmpty("result", text, "turns", strconv.Itoa(x.NumTurns), "cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
 	for _, d := range x.PermissionDenials {
-		e.addParts("denied: "+d.ToolName, formatJSONOrText(d.ToolInput))
+		e.addPartsUnlessEmpty("denied: "+d.ToolName, formatJSONOrText(d.ToolInput))
 	}
 }
 
-func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addAPIRequest(entry journal.Entry, atMS float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiConversationKeyOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&pageEvent{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
-		e.addParts("rule", cmp.Or(q.Rule, "none"), "scenario", r.files.ruleSource(q.File, q.Line), "prompt", q.Prompt)
-		e.addParts("history", strings.Join(q.Messages, ", "))
+		e := r.appendEvent(&pageEvent{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: atMS, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e.addPartsUnlessEmpty("rule", cmp.Or(q.Rule, "none"), "scenario", r.files.ruleSource(q.File, q.Line), "prompt", q.Prompt)
+		e.addPartsUnlessEmpty("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
-			e.addParts("call of "+c.Tool, formatJSONOrText(c.Input), "result of "+c.Tool, c.Result)
+			e.addPartsUnlessEmpty("call of "+c.Tool, formatJSONOrText(c.Input), "result of "+c.Tool, c.Result)
 		}
-		e.addParts("status", strconv.Itoa(q.Status), "error", q.Error, "odd", strings.Join(q.Findings, "\n"))
+		e.addPartsUnlessEmpty("status", strconv.Itoa(q.Status), "error", q.Error, "odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&pageEvent{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addParts("status", strconv.Itoa(s.Status))
+		r.appendEvent(&pageEvent{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: atMS, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addPartsUnlessEmpty("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.appendEvent(&pageEvent{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
-		e.addParts("request", formatJSONOrText(x.Request), "response", formatJSONOrText(x.Response))
+		e := r.appendEvent(&pageEvent{Kind: "api", Title: x.Path, AtMS: atMS, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
+		e.addPartsUnlessEmpty("request", formatJSONOrText(x.Request), "response", formatJSONOrText(x.Response))
 	}
 }
 
-func (r *htmlPageRun) completeFailureOutcomeAndOutput() {
+func (r *htmlPageRun) setFailedOutcomeAndTrimOutput() {
 	for _, e := range r.Events {
 		r.Failed = r.Failed || e.Status == "error" && (e.Kind == "rule" || e.Kind == "api")
 	}
@@ -360,8 +360,8 @@ func (r *htmlPageRun) completeFailureOutcomeAndOutput() {
 	r.Stdout, r.Stderr = strings.TrimRight(r.Stdout, "\n"), strings.TrimRight(r.Stderr, "\n")
 }
 
-// addParts adds the parts that are not empty; each name is followed by its text.
-func (e *pageEvent) addParts(namesAndTexts ...string) {
+// addPartsUnlessEmpty adds the parts that are not empty; each name is followed by its text.
+func (e *pageEvent) addPartsUnlessEmpty(namesAndTexts ...string) {
 	for pair := range slices.Chunk(namesAndTexts, 2) {
 		if strings.TrimSpace(pair[1]) != "" {
 			e.Parts = append(e.Parts, runFact{pair[0], truncateTextForHTMLPage(pair[1])})

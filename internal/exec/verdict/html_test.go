@@ -156,7 +156,7 @@ func TestPageIsSelfContained(t *testing.T) {
 
 // TestEmptyRun: a run without a journal still has a page with its verdict.
 func TestEmptyRun(t *testing.T) {
-	page := write(t, verdict.HTMLInput{Verdict: verdict.Report{Verdict: "failed", Command: &verdict.Command{Argv: []string{"true"}, Code: 4}}})
+	page := write(t, verdict.HTMLInput{Verdict: verdict.Report{Verdict: "failed", Command: &verdict.CommandOutcome{Argv: []string{"true"}, Code: 4}}})
 	if got := content(t, page); !strings.Contains(got, "the command exited with code 4") || !strings.Contains(got, "failed") {
 		t.Error(got)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Rules define which problems count.
-type Rules struct {
+// JudgingOptions define which problems count.
+type JudgingOptions struct {
 	Strict      bool                  // turns warnings about the scenario into errors
 	AllowNoRuns bool                  // accepts a run in which claude was never started
 	Lint        scenarios.LintOptions // the checks of the scenario; without the built-in tools, the inputs of scripted calls are not checked
@@ -28,7 +28,7 @@ type Input struct {
 	Entries  []journal.Entry
 	Scenario *scenarios.Scenario // the scenario with the expectations; nil means none
 	Lenient  bool                // leaves out the findings about the set-up (S…)
-	Rules
+	JudgingOptions
 	Findings         []Finding // findings of other checks: of the guard, and of the check for leftover processes
 	Environ          []string  // environment whose secret values are redacted in excerpts of prompts and patterns
 	UnreadableLines  int       // number of journal lines that could not be read
@@ -66,10 +66,10 @@ func (in *Input) recordProcessAndDetectRepeat(entry journal.Entry, alreadyReadPI
 	return alreadyReadPIDs[entry.PID]
 }
 
-// ReadFiles adds the lines of journals. It orders the lines of several journals by time, and reads each journal once, even if it is given
-// twice. It ignores findings of earlier verdicts. ReadFiles also loads the scenario that the runs are checked against. If scenario is
+// ReadJournalsAndLoadScenarios adds the lines of journals. It orders the lines of several journals by time, and reads each journal once, even if it is given
+// twice. It ignores findings of earlier verdicts. ReadJournalsAndLoadScenarios also loads the scenario that the runs are checked against. If scenario is
 // empty, each run is checked against the scenario that it used.
-func (in *Input) ReadFiles(journals []string, scenario string) error {
+func (in *Input) ReadJournalsAndLoadScenarios(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.readJournal(name); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 		slices.SortStableFunc(in.Entries, func(a, b journal.Entry) int { return a.When.Compare(b.When) })
 	}
 	if scenario == "" {
-		return in.loadRunScenarios()
+		return in.loadScenariosAndSplitEntries()
 	}
 	var err error
 	in.Scenario, err = LoadScenario(scenario)
@@ -142,7 +142,7 @@ func isWrittenByEarlierVerdict(e journal.Entry) bool {
 // LoadScenario loads a scenario file, or a scenario of the library by its name.
 func LoadScenario(name string) (*scenarios.Scenario, error) {
 	if _, err := os.Stat(name); err != nil && !strings.ContainsAny(name, `/\`) {
-		return scenarios.LoadLibrary(name)
+		return scenarios.LoadLibraryScenario(name)
 	}
 	return scenarios.Load(name, scenarios.LoadOptions{})
 }
@@ -160,7 +160,7 @@ type scenarioEntries struct {
 	changed  *Finding // finding that the scenario has changed since the run; nil means unchanged
 }
 
-func (in *Input) loadRunScenarios() error {
+func (in *Input) loadScenariosAndSplitEntries() error {
 	owners, order := in.scenarioKeysOfJournalEntries()
 	var all []scenarioEntries
 	for _, key := range order {

@@ -23,13 +23,13 @@ type Report struct {
 	Unmatched    []UnmatchedPrompt   `json:"unmatched"`
 	Runs         []Run               `json:"runs"`
 	Guard        string              `json:"guard,omitempty"`    // description of the active protection; empty means none
-	Faults       []Fault             `json:"faults,omitempty"`   // results of --faults; nil means not used
-	Terminal     *Terminal           `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
-	Command      *Command            `json:"command,omitempty"`  // describes how the command ended; nil means that there was no command
+	Faults       []FaultResult       `json:"faults,omitempty"`   // results of --faults; nil means not used
+	Terminal     *TerminalSummary    `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
+	Command      *CommandOutcome     `json:"command,omitempty"`  // describes how the command ended; nil means that there was no command
 }
 
-// Terminal is the recorded content of a pseudo-terminal.
-type Terminal struct {
+// TerminalSummary is the recorded content of a pseudo-terminal.
+type TerminalSummary struct {
 	Screens  int      `json:"screens"` // counts the distinct screens that were visible for some time
 	States   []string `json:"states"`  // the states of claude on the recorded screens, in the order of their first appearance
 	Dialogs  []Dialog `json:"dialogs"`
@@ -85,16 +85,16 @@ type Run struct {
 	MS        float64  `json:"ms"`
 }
 
-// Command describes how the command of `claudeless exec` ended.
-type Command struct {
+// CommandOutcome describes how the command of `claudeless exec` ended.
+type CommandOutcome struct {
 	Argv   []string `json:"argv"`
 	Code   int      `json:"code"`
 	Signal string   `json:"signal,omitempty"`
 	MS     float64  `json:"ms"`
 }
 
-// Fault is the result of the command under one fault.
-type Fault struct {
+// FaultResult is the result of the command under one fault.
+type FaultResult struct {
 	Name string `json:"name"`
 	// Outcome is "survived" (the command succeeded, correctly), "failed" (it reported a failure), "hung", "crashed" or
 	// "lied" (it reported success although it never received a result).
@@ -106,7 +106,7 @@ type Fault struct {
 }
 
 // IsAcceptable reports whether the command survived the fault or reported a failure.
-func (f Fault) IsAcceptable() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
+func (f FaultResult) IsAcceptable() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
 
 // The levels of findings.
 const (
@@ -132,7 +132,7 @@ func (r *Report) ExitCode() int {
 	if slices.ContainsFunc(r.Expectations, func(x ExpectationResult) bool { return !x.Met }) {
 		return ExitUnmetExpectation
 	}
-	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.IsAcceptable() }) {
+	if slices.ContainsFunc(r.Faults, func(f FaultResult) bool { return !f.IsAcceptable() }) {
 		return ExitWrongUsage
 	}
 	for _, kind := range []struct {
@@ -164,9 +164,9 @@ func (r *Report) SetUpErrorsAndUnmetExpectations() []Finding {
 
 // JournalLine returns the finding as a journal line. If the finding has no time, the line gets the value of now, or no time if now is
 // zero. Lines of a verdict always have a time, which distinguishes them from findings that processes write.
-func (f Finding) JournalLine(now time.Time) journal.Finding {
-	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
-	if now.IsZero() {
+func (f Finding) JournalLine(fallbackTime time.Time) journal.Finding {
+	seen := cmp.Or(f.Time, fallbackTime.UTC().Format(time.RFC3339Nano))
+	if fallbackTime.IsZero() {
 		seen = f.Time
 	}
 	return journal.Finding{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: seen, Process: f.PID}

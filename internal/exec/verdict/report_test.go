@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the expected reports and pages 
 func reports() map[string]verdict.Report {
 	code := func(n int) *int { return &n }
 	return map[string]verdict.Report{
-		"good": {Verdict: "ok", Command: &verdict.Command{Argv: []string{"go", "test"}, MS: 1500}},
+		"good": {Verdict: "ok", Command: &verdict.CommandOutcome{Argv: []string{"go", "test"}, MS: 1500}},
 		"bad": {
 			Verdict: "failed", Guard: "path",
 			Expectations: []verdict.ExpectationResult{
@@ -41,17 +41,17 @@ func reports() map[string]verdict.Report {
 				{PID: 5, Argv: []string{"claude", "-p"}, Prompts: []string{"hi", strings.Repeat("a", 100), strings.Repeat("b", 101)}, Tools: []string{"Bash"}, Code: code(1)},
 				{PID: 6, Argv: []string{"claude"}, Signal: "SIGKILL"},
 			},
-			Command: &verdict.Command{Argv: []string{"go", "test"}, Code: 2, MS: 1500},
+			Command: &verdict.CommandOutcome{Argv: []string{"go", "test"}, Code: 2, MS: 1500},
 		},
 		"one": {
 			Verdict: "ok", Expectations: []verdict.ExpectationResult{{Text: "expected one", Met: true}}, Runs: []verdict.Run{{PID: 5}},
 			Findings: []verdict.Finding{{ID: "S09", Level: "warn", Text: "a warning"}},
 		},
-		"screens": {Verdict: "ok", Terminal: &verdict.Terminal{
+		"screens": {Verdict: "ok", Terminal: &verdict.TerminalSummary{
 			Screens: 2, States: []string{"prompt", "trust"}, Dialogs: []verdict.Dialog{{State: "trust", Answer: "yes"}, {State: "permission"}}, LostKeys: 1,
 		}},
-		"still": {Verdict: "ok", Terminal: &verdict.Terminal{Screens: 1}},
-		"faults": {Verdict: "failed", Faults: []verdict.Fault{
+		"still": {Verdict: "ok", Terminal: &verdict.TerminalSummary{Screens: 1}},
+		"faults": {Verdict: "failed", Faults: []verdict.FaultResult{
 			{Name: "survived", Outcome: "survived", MS: 1500},
 			{Name: "failed", Outcome: "failed", Code: 1, MS: 2000},
 			{Name: "hung", Outcome: "hung", Code: -1, MS: 30000, Bug: "it hangs", Advice: "set a limit"},
@@ -102,12 +102,12 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		{"nothing", verdict.Report{}, 0},
-		{"a command that succeeded", verdict.Report{Command: &verdict.Command{}, Expectations: unmet}, verdict.ExitUnmetExpectation},
-		{"a command that failed", verdict.Report{Command: &verdict.Command{Code: 9}, Expectations: unmet}, 9},
+		{"a command that succeeded", verdict.Report{Command: &verdict.CommandOutcome{}, Expectations: unmet}, verdict.ExitUnmetExpectation},
+		{"a command that failed", verdict.Report{Command: &verdict.CommandOutcome{Code: 9}, Expectations: unmet}, 9},
 		{"expectations", verdict.Report{Expectations: unmet, Findings: finding("C01", "error")}, verdict.ExitUnmetExpectation},
 		{"met ones", verdict.Report{Expectations: unmet[:1]}, 0},
-		{"a fault", verdict.Report{Faults: []verdict.Fault{{Outcome: "hung"}}, Findings: finding("G01", "error")}, verdict.ExitWrongUsage},
-		{"clean faults", verdict.Report{Faults: []verdict.Fault{{Outcome: "survived"}, {Outcome: "failed"}}}, 0},
+		{"a fault", verdict.Report{Faults: []verdict.FaultResult{{Outcome: "hung"}}, Findings: finding("G01", "error")}, verdict.ExitWrongUsage},
+		{"clean faults", verdict.Report{Faults: []verdict.FaultResult{{Outcome: "survived"}, {Outcome: "failed"}}}, 0},
 		{"conduct", verdict.Report{Findings: append(finding("S01", "error"), finding("C01", "error")...)}, verdict.ExitWrongUsage},
 		{"the guard", verdict.Report{Findings: append(finding("S01", "error"), finding("G01", "error")...)}, verdict.ExitGuardBreach},
 		{"the set-up", verdict.Report{Findings: finding("S01", "error")}, verdict.ExitSetUpFinding},
@@ -144,7 +144,7 @@ func TestRedacted(t *testing.T) {
 	for _, r := range []verdict.Report{
 		{Verdict: "failed", Findings: []verdict.Finding{{ID: "C01", Text: "it is " + secret}}},
 		{
-			Verdict: "failed", Command: &verdict.Command{Argv: []string{"run", "--token", "other4567", secret}, Code: 1},
+			Verdict: "failed", Command: &verdict.CommandOutcome{Argv: []string{"run", "--token", "other4567", secret}, Code: 1},
 			Runs: []verdict.Run{{Argv: []string{"claude", "--api-key", "other4567"}, Prompts: []string{"say " + secret}}},
 		},
 	} {
@@ -204,7 +204,7 @@ func TestAppendTo(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, data)
 	}
 	var in verdict.Input
-	if err := in.ReadFiles([]string{name}, ""); err == nil || len(in.Entries) != 2 {
+	if err := in.ReadJournalsAndLoadScenarios([]string{name}, ""); err == nil || len(in.Entries) != 2 {
 		t.Errorf("an earlier verdict is read again: %d entries, %v", len(in.Entries), err) // the scenario s does not exist
 	}
 }
@@ -245,7 +245,7 @@ func TestReadFiles(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := verdict.Input{OnlyProcess: tt.process}
-			err := in.ReadFiles(tt.journals, "")
+			err := in.ReadJournalsAndLoadScenarios(tt.journals, "")
 			if (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 				t.Fatalf("problem: %v", err)
 			}
@@ -310,7 +310,7 @@ func TestScenariosOfRuns(t *testing.T) {
 				journals = append(journals, file(string(rune('0'+i))+".jsonl", text))
 			}
 			in := tt.in
-			if err := in.ReadFiles(journals, tt.scenario); err != nil {
+			if err := in.ReadJournalsAndLoadScenarios(journals, tt.scenario); err != nil {
 				t.Fatal(err)
 			}
 			r := verdict.Judge(in)
@@ -335,7 +335,7 @@ func TestScenariosOfRuns(t *testing.T) {
 			}
 		}
 		var in verdict.Input
-		if err := in.ReadFiles([]string{file("x.jsonl", run(filepath.Join(dir, "none.toml"), "", "hi"))}, ""); err == nil {
+		if err := in.ReadJournalsAndLoadScenarios([]string{file("x.jsonl", run(filepath.Join(dir, "none.toml"), "", "hi"))}, ""); err == nil {
 			t.Error("a run of a scenario that is not there was judged")
 		}
 	})

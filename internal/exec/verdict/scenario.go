@@ -52,7 +52,7 @@ func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 // failed (S11) does not count as unused. If the scenario has expectations about unused rules, there are no findings.
 func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	var all []Finding
-	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
+	for _, rule := range journal.Summarize(l.input.Entries).UnusedRulesUnlessExpected(l.input.Scenario) {
 		if slices.ContainsFunc(l.findings, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAtLine(f.File, f.Line) == rule }) {
 			continue
 		}
@@ -160,10 +160,10 @@ func findingsOfUnreachedScript(in Input) []Finding {
 		case e.Match != nil && !e.Match.WrittenByCLI:
 			p.recordMatchAndSkippedTurns(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
-			p.updateProgressByAPIRequest(e, e.Request)
+			p.updateProgressAddingFindings(e, e.Request)
 		}
 	}
-	return p.findingsOfUnreachedTurnsAndSteps()
+	return p.addFinalFindingsAndReturnAll()
 }
 
 // playbackTracker tracks how far the script of each session was played. API clients that send no session id are ignored.
@@ -188,7 +188,7 @@ func (p *playbackTracker) getOrAddProgressOfSession(sessionID string) *scriptPro
 	return p.progress[sessionID]
 }
 
-func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, request *journal.Request) {
+func (p *playbackTracker) updateProgressAddingFindings(entry journal.Entry, request *journal.Request) {
 	session := request.Session + "/" + request.Agent
 	s := p.getOrAddProgressOfSession(session)
 	next := request.Prompt != "" && !request.WrittenByCLI && request.Attempt <= 1
@@ -235,7 +235,7 @@ func (p *playbackTracker) recordMatchAndSkippedTurns(entry journal.Entry, sessio
 	s.remainingTurns = p.in.turnsOfRuleFromIndex(rule, turn+1)
 }
 
-func (p *playbackTracker) findingsOfUnreachedTurnsAndSteps() []Finding {
+func (p *playbackTracker) addFinalFindingsAndReturnAll() []Finding {
 	for _, s := range p.sessions {
 		if s.remainingTurns != nil {
 			p.findings = append(p.findings, s.remainingTurns.newUnreachedTurnFinding(journal.Entry{})...)
@@ -290,7 +290,7 @@ func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingT
 	if in.Scenario == nil {
 		return nil
 	}
-	turns := in.Scenario.Turns(ruleIndex)
+	turns := in.Scenario.TurnPositions(ruleIndex)
 	if firstTurnIndex >= len(turns) {
 		return nil
 	}
@@ -309,7 +309,7 @@ func (l *findingCollector) addFindingsOfEndBySignal(p *journaledProcess) {
 	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.mayHaveUnrecordedSuccess(p) {
 		return
 	}
-	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailureOrFault(rule.Rule)) {
+	if s := l.input.Scenario; s != nil && (s.HasExpectationAboutExitCode(code) || s.ScriptsFailureOrFault(rule.Rule)) {
 		return
 	}
 	f := p.withProcessIDAndTime(Finding{

@@ -81,13 +81,13 @@ func TestScenarioFindings(t *testing.T) {
 		{"the words of MCP from another tool", twoSteps, run(fmt.Sprintf(call, "Bash", "MCP error -32602: no", true, "")), verdict.Input{}, []string{"S09 warn 3"}},
 		{"over the API", twoSteps, setupLines + request(true) + closedLines, verdict.Input{}, []string{"S12 error 3"}},
 		{"over the API, accepted", twoSteps, setupLines + request(false) + closedLines, verdict.Input{}, []string{"S09 warn 3"}},
-		{"strict", twoSteps, run(""), verdict.Input{Rules: verdict.Rules{Strict: true}}, []string{"S09 error 3"}},
+		{"strict", twoSteps, run(""), verdict.Input{JudgingOptions: verdict.JudgingOptions{Strict: true}}, []string{"S09 error 3"}},
 		{"lenient", twoSteps, run(fmt.Sprintf(call, "Bash", refusal, true, "")), verdict.Input{Lenient: true}, []string{}},
 		{"a rule that answered nothing", strings.Replace(other, "hi", "x", 1) + other, run(""), verdict.Input{}, []string{"S13 warn 4"}},
 		{"an input of another name", twoSteps, run(strings.Replace(fmt.Sprintf(call, "Bash", refusal, true, ""), "comand", "command", 1)), verdict.Input{}, []string{"S12 error 1", "S09 warn 3"}},
 		{"rules of a line each", oneLine, run(""), verdict.Input{}, []string{"S13 warn 3"}},
 		{"one that never can", other + other, run(""), verdict.Input{}, []string{"S13 warn 4"}},
-		{"strict about rules", other + other, run(""), verdict.Input{Rules: verdict.Rules{Strict: true}}, []string{"S13 error 4"}},
+		{"strict about rules", other + other, run(""), verdict.Input{JudgingOptions: verdict.JudgingOptions{Strict: true}}, []string{"S13 error 4"}},
 		{"one that an expectation judges", other + other + "[[expect]]\nunused = \"warn\"\n", run(""), verdict.Input{}, []string{"S09 warn 5"}},
 		{"a placeholder", placeholder, run(""), verdict.Input{}, []string{"S16 error 3"}},
 	} {
@@ -177,7 +177,7 @@ func TestStartedAndRecorded(t *testing.T) {
 		want                  []string
 	}{
 		{"nothing", "", "", verdict.Input{}, []string{"S10 error 0"}},
-		{"nothing, accepted", "", "", verdict.Input{Rules: verdict.Rules{AllowNoRuns: true}}, []string{}},
+		{"nothing, accepted", "", "", verdict.Input{JudgingOptions: verdict.JudgingOptions{AllowNoRuns: true}}, []string{}},
 		{"nothing, lenient", "", "", verdict.Input{Lenient: true}, []string{}},
 		{"a request beside the conversation", "", side, verdict.Input{}, []string{}},
 		{"a process without a session", "", start, verdict.Input{}, []string{}},
@@ -205,7 +205,7 @@ func TestScenarioWithoutDigest(t *testing.T) {
 		}
 	}
 	var in verdict.Input
-	if err := in.ReadFiles([]string{log}, ""); err != nil {
+	if err := in.ReadJournalsAndLoadScenarios([]string{log}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if found := verdict.Judge(in).Findings; len(found) > 0 {

@@ -44,7 +44,7 @@ func (l *findingCollector) addFindingsOfUncheckableMCP() {
 	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.LogCache != "" }) { // exec --real
 		recorded = l.input.Scenario.MCP.FixtureServerNames()
 	}
-	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
+	for _, x := range l.input.Scenario.ExpectationsOfUnrecordedServers(recorded) {
 		l.findings = append(l.findings, Finding{
 			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "with a real claude, the log and progress messages of the MCP server " + x.Name + " are not recorded",
 			Advice: "with exec --real, make the server a `fixture` of the scenario, or expect a call: mcp = { server = …, tool = … }",
@@ -262,10 +262,10 @@ func misspelledAllowedTool(argv []string, toolName string) string {
 			continue
 		}
 		for rule := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' || r == ' ' }) {
-			switch name := claudecode.ParseRuleText(rule).Tool; {
+			switch name := claudecode.ParsePermissionRule(rule).Tool; {
 			case name == toolName:
 				return ""
-			case diag.Nearest(name, []string{toolName}) != "":
+			case diag.SimilarOtherName(name, []string{toolName}) != "":
 				wrong = name
 			}
 		}
@@ -281,5 +281,5 @@ func deniedCallFinding(tool string) Finding {
 }
 
 func (in *Input) hasScenarioExpectationOfTool(toolName string) bool {
-	return in.Scenario != nil && in.Scenario.ExpectsTool(toolName)
+	return in.Scenario != nil && in.Scenario.HasExpectationAboutTool(toolName)
 }

@@ -125,7 +125,7 @@ func (r *Report) faultSummary() string {
 }
 
 // String returns one line for people.
-func (t *Terminal) String() string {
+func (t *TerminalSummary) String() string {
 	parts := []string{diag.FormatCount(t.Screens, "screen")}
 	if len(t.States) > 0 {
 		parts = append(parts, "states: "+strings.Join(t.States, ", "))
@@ -226,15 +226,15 @@ func writeAnnotation(b *strings.Builder, level, file string, line int, text stri
 	b.WriteString("::" + map[string]string{levelError: "error", levelWarn: "warning", levelInfo: "notice"}[level])
 	switch {
 	case file != "" && line > 0:
-		fmt.Fprintf(b, " file=%s,line=%d", escapeProperty(file), line)
+		fmt.Fprintf(b, " file=%s,line=%d", escapeGitHubAnnotationProperty(file), line)
 	case file != "":
-		fmt.Fprintf(b, " file=%s", escapeProperty(file))
+		fmt.Fprintf(b, " file=%s", escapeGitHubAnnotationProperty(file))
 	}
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	b.WriteString("::" + data.Replace(text) + "\n")
 }
 
-func escapeProperty(s string) string {
+func escapeGitHubAnnotationProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 

@@ -29,8 +29,8 @@ type sessionBuilder struct {
 	agents       map[string]*Agent // agents by the id of the call that started them
 	rawResults   map[string]json.RawMessage
 	idSeen       map[string]bool
-	earlyHooks   []Hook // hooks that ran before the next prompt
-	finished     bool   // the last prompt has a result
+	earlyHooks   []HookRun // hooks that ran before the next prompt
+	finished     bool      // the last prompt has a result
 	keepContents bool
 }
 
@@ -42,7 +42,7 @@ func newSessionBuilder(id string) *sessionBuilder {
 	}
 }
 
-func (s *sessionSet) builderForSessionAndSource(sessionID, source string) *sessionBuilder {
+func (s *sessionSet) getOrAddBuilder(sessionID, source string) *sessionBuilder {
 	key := sessionID + "\x00" + source
 	b := s.byID[key]
 	if b == nil {
@@ -69,9 +69,9 @@ func (b *sessionBuilder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the prompt for which the hook ran: the current prompt or, before the first prompt and after the result
+// addHookRun adds a hook to the prompt for which the hook ran: the current prompt or, before the first prompt and after the result
 // of the current prompt, the next prompt.
-func (b *sessionBuilder) addHook(h Hook) {
+func (b *sessionBuilder) addHookRun(h HookRun) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
 		return
@@ -97,7 +97,7 @@ func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agentKey string) {
 		msg = &Message{At: at}
 		b.byMsg[key] = msg
 		if agentKey != "" {
-			a := b.agentFor(agentKey)
+			a := b.getOrAddAgent(agentKey)
 			a.Messages = append(a.Messages, msg)
 		} else {
 			p := b.ensureCurrentPrompt(at)
@@ -112,7 +112,7 @@ func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agentKey string) {
 	}
 }
 
-func (b *sessionBuilder) agentFor(agentKey string) *Agent {
+func (b *sessionBuilder) getOrAddAgent(agentKey string) *Agent {
 	a := b.agents[agentKey]
 	if a == nil {
 		a = &Agent{}
@@ -234,8 +234,8 @@ func (b *sessionBuilder) attachResultsAndDropEmptyPrompts() {
 	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
 }
 
-// mergedSessions returns the sessions that have an answered prompt; recordings of the same session are merged.
-func (s *sessionSet) mergedSessions() ([]*Session, error) {
+// mergeAndFinishSessions returns the sessions that have an answered prompt; recordings of the same session are merged.
+func (s *sessionSet) mergeAndFinishSessions() ([]*Session, error) {
 	var joinedTo []*sessionBuilder
 	joined := map[string]*sessionBuilder{}
 	for _, key := range s.order {

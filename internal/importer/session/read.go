@@ -49,12 +49,12 @@ type sessionRecordingReader struct {
 	o           Options
 	set         *sessionSet
 	transcripts []*transcriptReader // resolved after all of their lines are read
-	traffic     *trafficReader
+	traffic     *apiTrafficReader
 }
 
 func newSessionRecordingReader(options Options) *sessionRecordingReader {
 	s := &sessionSet{byID: map[string]*sessionBuilder{}, keepContents: options.Contents}
-	return &sessionRecordingReader{o: options, set: s, traffic: &trafficReader{set: s, reader: history.NewRequestReader(1024), conversations: map[string]*trafficConversation{}}}
+	return &sessionRecordingReader{o: options, set: s, traffic: &apiTrafficReader{set: s, reader: history.NewRequestReader(1024), conversations: map[string]*apiTrafficConversation{}}}
 }
 
 func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
@@ -64,7 +64,7 @@ func (r *sessionRecordingReader) resolveSessions() ([]*Session, error) {
 		}
 	}
 	r.traffic.recordFailuresAndLinkAgents()
-	return r.set.mergedSessions()
+	return r.set.mergeAndFinishSessions()
 }
 
 // withAgentFiles returns the files and the sub-agent files that belong to each transcript.
@@ -211,9 +211,9 @@ func unknownFormatReason(raw []byte) string {
 
 // newFormatReader returns a reader for the format that the first line of a file shows; nil means unknown. It also adds the reader
 // of a transcript to r.transcripts.
-func (r *sessionRecordingReader) newFormatReader(at Place, raw []byte) lineFormat {
+func (r *sessionRecordingReader) newFormatReader(at Place, firstLine []byte) lineFormat {
 	stream := &streamReader{set: r.set, source: "stream"}
-	if raw[0] == '[' {
+	if firstLine[0] == '[' {
 		return streamEventArrayReader{stream}
 	}
 	var head struct {
@@ -224,19 +224,19 @@ func (r *sessionRecordingReader) newFormatReader(at Place, raw []byte) lineForma
 		PID                          *int
 		Dir, Direction, From, Stream json.RawMessage
 	}
-	if json.Unmarshal(raw, &head) != nil {
+	if json.Unmarshal(firstLine, &head) != nil {
 		return nil
 	}
 	switch {
 	case head.Time != "" && head.PID != nil && head.Type != "":
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
-	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || frameInTapeLine(raw) != nil:
+	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || frameInTapeLine(firstLine) != nil:
 		stream.source = "tape"
 		return objectWrappedFrameReader{stream}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
-		t := &transcriptReader{set: r.set, file: at.File, agent: agentOfFile(at.File), parent: map[string]string{}, texts: map[string]string{}}
+		t := &transcriptReader{set: r.set, file: at.File, agent: agentIDFromFileName(at.File), parent: map[string]string{}, texts: map[string]string{}}
 		r.transcripts = append(r.transcripts, t)
 		return t
 	case head.Session != nil || slices.Contains(eventTypesThatIdentifyStreams[:], head.Type):

@@ -95,15 +95,15 @@ func EscapeControls(text string) string {
 type Prompt struct {
 	At          Place
 	Text        string
-	TextMissing bool   // the input does not contain the text
-	IsNotice    bool   // set for a message about finished background work, which no person wrote
-	OtherParts  int    // number of parts other than text: images, documents
-	Hooks       []Hook // hooks that ran during the turn
+	TextMissing bool      // the input does not contain the text
+	IsNotice    bool      // set for a message about finished background work, which no person wrote
+	OtherParts  int       // number of parts other than text: images, documents
+	Hooks       []HookRun // hooks that ran during the turn
 	Messages    []*Message
 }
 
-// Hook is a recorded run of a hook.
-type Hook struct {
+// HookRun is a recorded run of a hook.
+type HookRun struct {
 	Name    string // event and matcher: "PreToolUse:Bash"
 	Outcome string // outcome: "blocked", "failed"; empty means success
 }
@@ -180,8 +180,8 @@ type PrintedFilePart struct {
 	IsComplete    bool
 }
 
-// SplitToolName splits an MCP tool's name into the server and its name for the tool; ok is false for built-in tools.
-func SplitToolName(tool string) (server, name string, ok bool) {
+// SplitMCPToolName splits an MCP tool's name into the server and its name for the tool; ok is false for built-in tools.
+func SplitMCPToolName(tool string) (server, name string, ok bool) {
 	rest, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
 		return "", "", false

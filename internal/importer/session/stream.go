@@ -75,7 +75,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		}
 		return nil
 	}
-	b := r.set.builderForSessionAndSource(r.current, r.source)
+	b := r.set.getOrAddBuilder(r.current, r.source)
 	b.addIDs(r.current, ev.UUID)
 	b.addSourceFile(at.File)
 	if b.Date == "" && len(ev.Timestamp) >= 10 {
@@ -97,13 +97,13 @@ func (b *sessionBuilder) addHookEvent(ev *streamJSONEvent) {
 		if in.Tool != "" {
 			name += ":" + in.Tool
 		}
-		b.addHook(Hook{name, ""})
+		b.addHookRun(HookRun{name, ""})
 	case ev.Subtype == "hook_response":
 		came := ""
 		if ev.Outcome != "success" {
 			came = "failed"
 		}
-		b.addHook(Hook{cmp.Or(ev.HookName, ev.HookEvent), came})
+		b.addHookRun(HookRun{cmp.Or(ev.HookName, ev.HookEvent), came})
 	}
 }
 
@@ -161,7 +161,7 @@ func newPromptFromMessage(at Place, m *wireMessage) *Prompt {
 }
 
 func (b *sessionBuilder) addUserEvent(at Place, ev *streamJSONEvent) {
-	if hasResult(ev.Message.Content) {
+	if hasToolResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
 				b.addToolResultOfStreamEvent(at, ev, block)
@@ -171,10 +171,10 @@ func (b *sessionBuilder) addUserEvent(at Place, ev *streamJSONEvent) {
 	}
 	p := newPromptFromMessage(at, ev.Message)
 	if ev.ParentToolUseID != "" {
-		b.agentFor(ev.ParentToolUseID).Prompt = p.Text
+		b.getOrAddAgent(ev.ParentToolUseID).Prompt = p.Text
 		return
 	}
-	if ev.IsSynthetic || isGeneratedText(p.Text) {
+	if ev.IsSynthetic || isTextWrittenByCLI(p.Text) {
 		return
 	}
 	if ev.IsReplay { // a replayed message may also occur in the input

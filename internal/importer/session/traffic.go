@@ -12,29 +12,29 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// trafficReader reads exchanges with a Messages API. Every request repeats the conversation; only what is new is used.
-type trafficReader struct {
+// apiTrafficReader reads exchanges with a Messages API. Every request repeats the conversation; only what is new is used.
+type apiTrafficReader struct {
 	set           *sessionSet
 	reader        *history.RequestReader
-	conversations map[string]*trafficConversation // conversations by session and agent
+	conversations map[string]*apiTrafficConversation // conversations by session and agent
 }
 
-type trafficConversation struct {
+type apiTrafficConversation struct {
 	groups  int      // number of message groups in the history that are already imported
 	failure *Failure // failure of the last request; removed when the client repeats the request
 	at      Place
 }
 
-func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) {
-	request, err := r.reader.Read(e.Request, history.Client{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
+func (r *apiTrafficReader) addExchange(at Place, date string, e *journal.Exchange) {
+	request, err := r.reader.Read(e.Request, history.RequestSender{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
 	if err != nil || len(request.Messages) == 0 {
 		return // the request was refused because of its content
 	}
-	groups := request.GroupAdjacentMessagesByRole(request.Messages)
+	groups := request.GroupAndInterpretMessages(request.Messages)
 	named := cmp.Or(e.Session, sessionIDFromMetadata(request.Metadata))
 	id := named
 	id = cmp.Or(id, "the conversation that begins with "+request.Messages[0].FirstText())
-	b := r.set.builderForSessionAndSource(id, "traffic")
+	b := r.set.getOrAddBuilder(id, "traffic")
 	b.ID = named
 	b.addSourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
@@ -48,16 +48,16 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	}
 	t := r.conversations[id+"\x00"+e.Agent]
 	if t == nil {
-		t = &trafficConversation{}
+		t = &apiTrafficConversation{}
 		r.conversations[id+"\x00"+e.Agent] = t
 	}
-	w := trafficImporter{sessionBuilder: b, at: at}
+	w := apiTrafficImporter{sessionBuilder: b, at: at}
 	if e.Agent != "" {
 		w.agent = "agent:" + e.Agent
-		b.agentFor(w.agent).ID = e.Agent
+		b.getOrAddAgent(w.agent).ID = e.Agent
 	}
 	w.addNewGroups(t, groups)
-	w.addAnswer(t, e)
+	w.addAnswerOrKeepFailure(t, e)
 }
 
 // sessionIDFromMetadata returns the session id from the metadata of older versions of Claude Code.
@@ -90,14 +90,14 @@ func (b *sessionBuilder) fillFromRequest(e *journal.Exchange, request *history.R
 	}
 }
 
-type trafficImporter struct {
+type apiTrafficImporter struct {
 	*sessionBuilder
 
 	at    Place
 	agent string // sub-agent of the conversation; empty means the main one
 }
 
-func (w *trafficImporter) addNewGroups(t *trafficConversation, groups []history.MessageGroup) {
+func (w *apiTrafficImporter) addNewGroups(t *apiTrafficConversation, groups []history.MessageGroup) {
 	from := t.groups
 	switch {
 	case from >= len(groups) && t.failure != nil: // the request was repeated
@@ -116,7 +116,7 @@ func (w *trafficImporter) addNewGroups(t *trafficConversation, groups []history.
 			continue
 		}
 		for i := range g.Steps {
-			w.addHistoryStep(&g.Steps[i])
+			w.addSegment(&g.Steps[i])
 		}
 	}
 	t.groups = len(groups)
@@ -134,28 +134,28 @@ func assistantMessage(g history.MessageGroup) wireMessage {
 	return m
 }
 
-func (w *trafficImporter) addHistoryStep(step *history.Step) {
-	switch step.Kind {
+func (w *apiTrafficImporter) addSegment(segment *history.Segment) {
+	switch segment.Kind {
 	case history.KindResults, history.KindResultsOfEndedTurn:
-		for _, r := range step.Results {
+		for _, r := range segment.Results {
 			out := w.setResultOfCall(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
 			out.OtherParts = countPartsOtherThanText(r.Content)
 		}
 	case history.KindPrompt, history.KindBackgroundWorkNotice:
 		if w.agent != "" {
-			if a := w.agentFor(w.agent); a.Prompt == "" {
-				a.Prompt = step.Text
+			if a := w.getOrAddAgent(w.agent); a.Prompt == "" {
+				a.Prompt = segment.Text
 			}
 			return
 		}
-		w.addPrompt(&Prompt{At: w.at, Text: step.Text, OtherParts: len(step.Files), IsNotice: step.Kind == history.KindBackgroundWorkNotice})
+		w.addPrompt(&Prompt{At: w.at, Text: segment.Text, OtherParts: len(segment.Files), IsNotice: segment.Kind == history.KindBackgroundWorkNotice})
 	// None of these messages starts a turn.
 	case history.KindAddedPrompt, history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply, history.KindTextRequestingRestOfReply, history.KindInterrupt, history.KindSummaryReplacingHistory:
 	}
 }
 
-func (w *trafficImporter) addAnswer(t *trafficConversation, e *journal.Exchange) {
+func (w *apiTrafficImporter) addAnswerOrKeepFailure(t *apiTrafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
 		Error struct{ Type, Message string }
@@ -176,7 +176,7 @@ func (w *trafficImporter) addAnswer(t *trafficConversation, e *journal.Exchange)
 }
 
 // recordFailure records a failure that was not followed by a successful retry.
-func (w *trafficImporter) recordFailure(t *trafficConversation) {
+func (w *apiTrafficImporter) recordFailure(t *apiTrafficConversation) {
 	if w.agent == "" {
 		w.addFailure(t.at, *t.failure)
 		t.groups++
@@ -184,11 +184,11 @@ func (w *trafficImporter) recordFailure(t *trafficConversation) {
 	t.failure = nil
 }
 
-func (r *trafficReader) recordFailuresAndLinkAgents() {
+func (r *apiTrafficReader) recordFailuresAndLinkAgents() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {
-			(&trafficImporter{sessionBuilder: r.set.builderForSessionAndSource(id, "traffic"), agent: agent}).recordFailure(t)
+			(&apiTrafficImporter{sessionBuilder: r.set.getOrAddBuilder(id, "traffic"), agent: agent}).recordFailure(t)
 		}
 	}
 	for _, key := range r.set.order {
@@ -203,7 +203,7 @@ type journalReader struct {
 	mode    map[int]string // permission mode by process id
 	cwd     map[int]string
 	environ map[int][]string
-	traffic *trafficReader
+	traffic *apiTrafficReader
 }
 
 func (r *journalReader) parseLine(at Place, journalLine []byte) error {
@@ -228,7 +228,7 @@ func (r *journalReader) parseLine(at Place, journalLine []byte) error {
 		if e.SessionID == "" {
 			continue
 		}
-		b := r.set.builderForSessionAndSource(e.SessionID, "journal")
+		b := r.set.getOrAddBuilder(e.SessionID, "journal")
 		b.addIDs(e.SessionID)
 		b.addSourceFile(at.File)
 		b.CWD, b.Mode, b.Environ = r.cwd[e.PID], r.mode[e.PID], r.environ[e.PID]

@@ -119,7 +119,7 @@ func (l *transcriptLine) isAboutHook() bool {
 func (b *sessionBuilder) addHookOfTranscriptLine(hookLine *lineBody) {
 	if hookLine.Attachment != nil {
 		came, _ := hookLine.Attachment.hookOutcome()
-		b.addHook(Hook{cmp.Or(hookLine.Attachment.HookName, hookLine.Attachment.HookEvent), came})
+		b.addHookRun(HookRun{cmp.Or(hookLine.Attachment.HookName, hookLine.Attachment.HookEvent), came})
 		return
 	}
 	if len(b.Prompts) == 0 {
@@ -127,12 +127,12 @@ func (b *sessionBuilder) addHookOfTranscriptLine(hookLine *lineBody) {
 	}
 	// The summary repeats hooks that also have their own lines.
 	p := b.Prompts[len(b.Prompts)-1]
-	if !slices.ContainsFunc(p.Hooks, func(h Hook) bool { return h.Name == "Stop" }) {
+	if !slices.ContainsFunc(p.Hooks, func(h HookRun) bool { return h.Name == "Stop" }) {
 		came := ""
 		if hookLine.Prevented {
 			came = "blocked"
 		}
-		b.addHook(Hook{"Stop", came})
+		b.addHookRun(HookRun{"Stop", came})
 	}
 }
 
@@ -181,7 +181,7 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	if l.SessionID == "" {
 		return nil
 	}
-	b := t.set.builderForSessionAndSource(l.SessionID, "transcript")
+	b := t.set.getOrAddBuilder(l.SessionID, "transcript")
 	b.addSessionFactsOfLine(at, &l, t.agent)
 	switch {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
@@ -244,12 +244,12 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		l := n.line
-		b := t.set.builderForSessionAndSource(l.SessionID, "transcript")
+		b := t.set.getOrAddBuilder(l.SessionID, "transcript")
 		if t.agent != "" || l.IsSidechain {
 			b.addSubAgentLine(n, t.agent, t.idOfCallThatStartedAgent)
 			continue
 		}
-		isResult := l.Type == "user" && l.Message != nil && hasResult(l.Message.Content)
+		isResult := l.Type == "user" && l.Message != nil && hasToolResult(l.Message.Content)
 		if on[l.UUID] || l.UUID == "" || isResult || l.Message != nil && l.Type == "assistant" && l.Message.ID != "" && messages[l.Message.ID] {
 			b.addMainConversationLine(n)
 		}
@@ -283,7 +283,7 @@ func (t *transcriptReader) newestBranchLineIDs(lineID string) (map[string]bool, 
 	return on, nil
 }
 
-func agentOfFile(file string) string {
+func agentIDFromFileName(file string) string {
 	name, ok := strings.CutPrefix(filepath.Base(file), "agent-")
 	if !ok {
 		return ""
@@ -344,7 +344,7 @@ func (b *sessionBuilder) addUserLine(n *conversationLine) {
 		}
 	}
 	text, other := l.Message.Content.plainText()
-	if l.IsMeta || l.IsSummary || hasResult(l.Message.Content) || isGeneratedText(text) {
+	if l.IsMeta || l.IsSummary || hasToolResult(l.Message.Content) || isTextWrittenByCLI(text) {
 		return
 	}
 	var origin struct{ Kind string }
@@ -352,12 +352,12 @@ func (b *sessionBuilder) addUserLine(n *conversationLine) {
 	b.addPrompt(&Prompt{At: n.at, Text: text, OtherParts: other, IsNotice: notice})
 }
 
-func hasResult(blocks wireBlocks) bool {
+func hasToolResult(blocks wireBlocks) bool {
 	return slices.ContainsFunc(blocks, func(b wireBlock) bool { return b.Type == "tool_result" })
 }
 
-// isGeneratedText reports whether the CLI wrote the text of a user message itself.
-func isGeneratedText(text string) bool {
+// isTextWrittenByCLI reports whether the CLI wrote the text of a user message itself.
+func isTextWrittenByCLI(text string) bool {
 	return strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "[Request interrupted by user") ||
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
 }
@@ -374,7 +374,7 @@ func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseRe
 		r.File = &PrintedFilePart{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
 	if u.AgentID != "" {
-		a := b.agentFor(callID)
+		a := b.getOrAddAgent(callID)
 		a.ID, a.Background = u.AgentID, u.IsAsync
 	}
 }
@@ -387,12 +387,12 @@ func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID st
 	if id := idOfStartingCall(agentID); id != "" {
 		key = id
 	}
-	a := b.agentFor(key)
+	a := b.getOrAddAgent(key)
 	a.ID = agentID
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
 		b.addAssistantLine(agentLine, key)
-	case l.Type == "user" && l.Message != nil && hasResult(l.Message.Content):
+	case l.Type == "user" && l.Message != nil && hasToolResult(l.Message.Content):
 		for _, block := range l.Message.Content {
 			b.addToolResult(agentLine, block)
 		}

@@ -1,7 +1,7 @@
 // Package permissions reads files of tool calls with permission rules, converts them to cases of a parity run, and
 // compares the decisions of two programs call by call: the same, looser or stricter.
 //
-// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. Both programs run
+// A [CallGroupsFile] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. Both programs run
 // [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and [CallVerdictsReport] formats them.
 package permissions
 
@@ -18,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// File is a list of tool calls, in groups. Each group is played in its own session. All sessions begin with the same files.
-type File struct {
+// CallGroupsFile is a list of tool calls, in groups. Each group is played in its own session. All sessions begin with the same files.
+type CallGroupsFile struct {
 	// Files are files of the working directory, Home files of the home directory, by path.
 	Files  map[string]string `toml:"files"`
 	Home   map[string]string `toml:"home"`
@@ -45,7 +45,7 @@ type CallGroup struct {
 	Servers     map[string]json.RawMessage `toml:"servers"`        // MCP servers, as in .mcp.json
 	Calls       []Call                     `toml:"calls,required"` // made one after the other
 
-	file *File
+	file *CallGroupsFile
 }
 
 // Call is a tool call. In the file, a plain string stands for a Bash command.
@@ -57,7 +57,7 @@ type Call struct {
 }
 
 // BindValue implements [diag.Binder].
-func (c *Call) BindValue(v diag.Value, b *diag.Binding) {
+func (c *Call) BindValue(v diag.Value, b *diag.BindRun) {
 	if v.Kind == diag.KindString {
 		c.Tool, c.Input = "Bash", singleKeyInput("command", v.Text)
 		return
@@ -94,7 +94,7 @@ type KnownDecision struct {
 }
 
 // Load reads files and returns all their problems; invalid files are omitted.
-func Load(names []string) (all []*File, problems diag.List) {
+func Load(names []string) (all []*CallGroupsFile, problems diag.List) {
 	for _, name := range names {
 		f, list := readFile(name)
 		if problems = append(problems, list...); list.Err() == nil {
@@ -104,12 +104,12 @@ func Load(names []string) (all []*File, problems diag.List) {
 	return all, problems
 }
 
-func readFile(name string) (*File, diag.List) {
+func readFile(name string) (*CallGroupsFile, diag.List) {
 	src, err := os.ReadFile(name)
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + diag.FileErrorTextWithoutPath(err)}}
 	}
-	f := &File{name: name, index: diag.IndexTOML(name, src)}
+	f := &CallGroupsFile{name: name, index: diag.IndexTOML(name, src)}
 	if doubt := f.index.FirstPossibleProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
@@ -119,7 +119,7 @@ func readFile(name string) (*File, diag.List) {
 }
 
 // checkEntriesAndSetLineNumbers sets the line numbers of calls and known decisions, and checks what the types do not check.
-func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
+func (f *CallGroupsFile) checkEntriesAndSetLineNumbers() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {
 		g.file = f
@@ -157,7 +157,7 @@ func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
 }
 
 // markKnownDecisionUsed marks the known decision about a call as used and returns its reason; empty means that there is none.
-func (f *File) markKnownDecisionUsed(groupName string, call *Call) (reason string) {
+func (f *CallGroupsFile) markKnownDecisionUsed(groupName string, call *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == groupName) && k.Call == call.CommandOrNameAndInput() {
 			k.used = true

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/permissions"
 )
 
-func load(t *testing.T, text string) ([]*permissions.File, string) {
+func load(t *testing.T, text string) ([]*permissions.CallGroupsFile, string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "calls.toml")
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -108,7 +108,7 @@ func TestJudge_A11(t *testing.T) {
 			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"no"}]},"tool_result_meta":[{"id":"ID","permission_decision":{"decision":"reject","source":"user_reject"}}]}` + "\n"
 		rejected = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"ID"}]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"<tool_use_error>bad input</tool_use_error>"}]}}` + "\n"
 	)
-	session := func(problem string, events ...string) []permissions.Outcome {
+	session := func(problem string, events ...string) []permissions.CallOutcome {
 		rec := &parity.Recording{Runs: []parity.Run{{Code: 3, Stderr: "out of\nmemory"}}}
 		for i, e := range events {
 			rec.Runs[0].Stdout += strings.ReplaceAll(e, "ID", string(rune('a'+i)))
@@ -119,7 +119,7 @@ func TestJudge_A11(t *testing.T) {
 		return permissions.ReadOutcomes(rec, 6)
 	}
 	var r permissions.CallVerdictsReport
-	r.Calls = files[0].Groups[0].Judge(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
+	r.Calls = files[0].Groups[0].CompareOutcomes(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
 	var got strings.Builder
 	if err := r.WriteText(&got); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ looser: 1 (calls.toml:3, group g)
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if stale := files[0].Stale(r.Calls); stale != nil || r.Calls[2].Known != "why" {
+	if stale := files[0].ReportUnusedKnownDecisions(r.Calls); stale != nil || r.Calls[2].Known != "why" {
 		t.Errorf("the known decision is stale (%v) or without its reason (%q)", stale, r.Calls[2].Known)
 	}
 }
@@ -150,10 +150,10 @@ looser: 1 (calls.toml:3, group g)
 // A known decision is accepted for its call. If it names a group, it is accepted only in that group. It is stale if its
 // call was compared in every group that it belongs to and was decided equally in all of them.
 func TestKnownDecisions_A11(t *testing.T) {
-	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
+	allow, deny := permissions.CallOutcome{Decision: permissions.Allow}, permissions.CallOutcome{Decision: permissions.Deny}
 	for _, tt := range []struct {
 		name, known      string
-		one, two         permissions.Outcome // claudeless's decisions in groups "one" and "two"; the real CLI allows
+		one, two         permissions.CallOutcome // claudeless's decisions in groups "one" and "two"; the real CLI allows
 		wantOne, wantTwo permissions.DecisionComparisonStatus
 		wantStale        bool
 	}{
@@ -161,8 +161,8 @@ func TestKnownDecisions_A11(t *testing.T) {
 		{"it accepts the group that it names", "group = 'two'", deny, deny, permissions.StatusStricter, permissions.StatusKnown, false},
 		{"it accepts nothing", "", allow, allow, permissions.StatusSame, permissions.StatusSame, true},
 		{"its group is decided the same", "group = 'one'", allow, deny, permissions.StatusSame, permissions.StatusStricter, true},
-		{"a call was not compared", "", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, false},
-		{"a call of another group was not compared", "group = 'one'", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, true},
+		{"a call was not compared", "", allow, permissions.CallOutcome{}, permissions.StatusSame, permissions.StatusNotCompared, false},
+		{"a call of another group was not compared", "group = 'one'", allow, permissions.CallOutcome{}, permissions.StatusSame, permissions.StatusNotCompared, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files, problems := load(t, "[[groups]]\nname = 'one'\ncalls = ['ls', 'pwd']\n[[groups]]\nname = 'two'\ncalls = ['ls', 'pwd']\n[[known]]\ncall = 'ls'\nreason = 'why'\n"+tt.known)
@@ -170,14 +170,14 @@ func TestKnownDecisions_A11(t *testing.T) {
 				t.Fatal(problems)
 			}
 			groups := files[0].Groups
-			one := groups[0].Judge([]permissions.Outcome{tt.one, {}}, []permissions.Outcome{allow, allow})
-			two := groups[1].Judge([]permissions.Outcome{tt.two, {}}, []permissions.Outcome{allow, allow})
+			one := groups[0].CompareOutcomes([]permissions.CallOutcome{tt.one, {}}, []permissions.CallOutcome{allow, allow})
+			two := groups[1].CompareOutcomes([]permissions.CallOutcome{tt.two, {}}, []permissions.CallOutcome{allow, allow})
 			if one[0].Status != tt.wantOne || two[0].Status != tt.wantTwo {
 				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
 			}
 			other := *two[0]
 			other.File, other.Status = "other.toml", permissions.StatusNotCompared // calls in other files have no effect
-			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
+			if stale := files[0].ReportUnusedKnownDecisions(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
 				t.Errorf("stale: %v", stale)
 			}
 		})
@@ -194,7 +194,7 @@ func TestReports_A11(t *testing.T) {
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.JUnit(&junit); err != nil {
+	if err := r.WriteJUnit(&junit); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string][]string{}

@@ -33,13 +33,13 @@ type DecisionComparison struct {
 	Group  string                   `json:"group"`
 	Call   string                   `json:"call"`
 	Status DecisionComparisonStatus `json:"status"`
-	Ours   Outcome                  `json:"ours"`
-	Real   Outcome                  `json:"real"`
+	Ours   CallOutcome              `json:"ours"`
+	Real   CallOutcome              `json:"real"`
 	Known  string                   `json:"known,omitempty"` // the reason of the entry that accepts the difference
 }
 
-// Judge compares the decisions of two programs about the calls of the group.
-func (g *CallGroup) Judge(ours, theirs []Outcome) []*DecisionComparison {
+// CompareOutcomes compares the decisions of two programs about the calls of the group.
+func (g *CallGroup) CompareOutcomes(ours, theirs []CallOutcome) []*DecisionComparison {
 	var all []*DecisionComparison
 	for i := range g.Calls {
 		c := &g.Calls[i]
@@ -55,10 +55,10 @@ func (g *CallGroup) Judge(ours, theirs []Outcome) []*DecisionComparison {
 	return all
 }
 
-// NotCompared returns the verdicts of a group that could not be played.
-func (g *CallGroup) NotCompared(reason string) []*DecisionComparison {
-	none := slices.Repeat([]Outcome{{Missing: reason}}, len(g.Calls))
-	return g.Judge(none, none)
+// AllNotComparedBecause returns the verdicts of a group that could not be played.
+func (g *CallGroup) AllNotComparedBecause(reason string) []*DecisionComparison {
+	none := slices.Repeat([]CallOutcome{{Missing: reason}}, len(g.Calls))
+	return g.CompareOutcomes(none, none)
 }
 
 func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
@@ -75,8 +75,8 @@ func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
 	return StatusSame
 }
 
-// Stale reports the known decisions that accepted no difference in this run. It omits those about calls that were not compared.
-func (f *File) Stale(verdicts []*DecisionComparison) (list diag.List) {
+// ReportUnusedKnownDecisions reports the known decisions that accepted no difference in this run. It omits those about calls that were not compared.
+func (f *CallGroupsFile) ReportUnusedKnownDecisions(verdicts []*DecisionComparison) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *DecisionComparison) bool {
 			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
@@ -145,7 +145,7 @@ func escapeUnprintableCharacters(callText string) string {
 }
 
 // String returns the outcome with its reason.
-func (o Outcome) String() string {
+func (o CallOutcome) String() string {
 	switch {
 	case o.Decision == "":
 		return "no decision: " + o.Missing
@@ -158,8 +158,8 @@ func (o Outcome) String() string {
 // JSON returns the complete report.
 func (r *CallVerdictsReport) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
-// JUnit writes a suite with a test for each call.
-func (r *CallVerdictsReport) JUnit(w io.Writer) error {
+// WriteJUnit writes a suite with a test for each call.
+func (r *CallVerdictsReport) WriteJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "claudeless parity --permissions"}
 	for _, v := range r.Calls {
 		c := junit.Case{Name: v.Call, Class: v.Group, File: v.File, Line: v.Line}

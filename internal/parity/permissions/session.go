@@ -90,9 +90,9 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is the decision about a call, or the reason why there is none: the tool rejected the input before permission
+// CallOutcome is the decision about a call, or the reason why there is none: the tool rejected the input before permission
 // was asked, or the session ended before the call.
-type Outcome struct {
+type CallOutcome struct {
 	Decision Decision `json:"decision,omitempty"`
 	Reason   string   `json:"reason,omitempty"`  // the kind of rule that decided, as the program names it
 	Missing  string   `json:"missing,omitempty"` // explains why no decision is known
@@ -122,20 +122,20 @@ type toolContentBlock struct {
 }
 
 // ReadOutcomes returns the outcomes of the first callCount calls of a session, in order.
-func ReadOutcomes(rec *parity.Recording, callCount int) []Outcome {
+func ReadOutcomes(rec *parity.Recording, callCount int) []CallOutcome {
 	var order []string
-	found := map[string]Outcome{}
+	found := map[string]CallOutcome{}
 	if len(rec.Runs) > 0 {
 		for line := range strings.Lines(rec.Runs[0].Stdout) {
 			var e event
 			if json.Unmarshal([]byte(line), &e) == nil {
-				order = append(order, e.recordCalls(found)...)
+				order = append(order, e.addOutcomesReturnNewCalls(found)...)
 			}
 		}
 	}
-	all := make([]Outcome, callCount)
+	all := make([]CallOutcome, callCount)
 	for i := range all {
-		all[i] = Outcome{Missing: whyDecisionIsMissing(rec)}
+		all[i] = CallOutcome{Missing: whyDecisionIsMissing(rec)}
 		if i < len(order) {
 			if o, ok := found[order[i]]; ok {
 				all[i] = o
@@ -145,8 +145,8 @@ func ReadOutcomes(rec *parity.Recording, callCount int) []Outcome {
 	return all
 }
 
-// recordCalls stores in found the decisions and rejected inputs that an event reports. begun lists the calls that it starts.
-func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
+// addOutcomesReturnNewCalls stores in found the decisions and rejected inputs that an event reports. begun lists the calls that it starts.
+func (e *event) addOutcomesReturnNewCalls(found map[string]CallOutcome) (begun []string) {
 	var blocks []toolContentBlock
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls
 	for _, b := range blocks {
@@ -154,17 +154,17 @@ func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 		case e.Type == "assistant" && b.Type == "tool_use":
 			begun = append(begun, b.ID)
 		case e.Type == "user" && b.Type == "tool_result" && found[b.ToolUseID].Decision == "":
-			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + firstLineOfToolError(b.Content)}
+			found[b.ToolUseID] = CallOutcome{Missing: "the tool rejects the input: " + firstLineOfToolError(b.Content)}
 		}
 	}
 	if e.Type == "control_request" && e.Request.Subtype == "can_use_tool" {
-		found[e.Request.ToolUseID] = Outcome{Decision: Ask}
+		found[e.Request.ToolUseID] = CallOutcome{Decision: Ask}
 	}
 	for _, m := range e.Meta {
 		if m.Decision == nil || found[m.ID].Decision == Ask {
 			continue
 		}
-		o := Outcome{Decision: Deny, Reason: m.Decision.ReasonType}
+		o := CallOutcome{Decision: Deny, Reason: m.Decision.ReasonType}
 		if m.Decision.Decision == "accept" {
 			o.Decision = Allow
 		}

@@ -57,8 +57,8 @@ func (p *caseRunOfProgram) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
-// recreateEnvironment removes the environment of the program that ran before and creates that of this program.
-func (p *caseRunOfProgram) recreateEnvironment(ctx context.Context) error {
+// recreateDirsAndStartServers removes the environment of the program that ran before and creates that of this program.
+func (p *caseRunOfProgram) recreateDirsAndStartServers(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *caseRunOfProgram) recreateEnvironment(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if p.api, err = p.listenAPI(ctx); err != nil {
+	if p.api, err = p.startModelAPI(ctx); err != nil {
 		return err
 	}
 	p.recording.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
@@ -81,7 +81,7 @@ func (p *caseRunOfProgram) recreateEnvironment(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.front, err = listenTLS(backend, p.path("ca.pem")); err != nil {
+		if p.front, err = startTLSProxyWritingCA(backend, p.path("ca.pem")); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (p *caseRunOfProgram) startFixtures(ctx context.Context) error {
 	return nil
 }
 
-func (p *caseRunOfProgram) closeEnvironment(ctx context.Context) error {
+func (p *caseRunOfProgram) stopServers(ctx context.Context) error {
 	for _, s := range p.servers {
 		s.SignalChildOnly(os.Interrupt)
 		s.Stop(ctx)
@@ -226,8 +226,8 @@ type apiTLSReverseProxy struct {
 	done   chan error // receives the error of the server
 }
 
-// listenTLS forwards requests from loopback port 443 to backend. It writes the certificate that clients must trust to caFile.
-func listenTLS(backend *url.URL, caFile string) (*apiTLSReverseProxy, error) {
+// startTLSProxyWritingCA forwards requests from loopback port 443 to backend. It writes the certificate that clients must trust to caFile.
+func startTLSProxyWritingCA(backend *url.URL, caFile string) (*apiTLSReverseProxy, error) {
 	cert, ca, err := newCertificateAndCA()
 	if err != nil {
 		return nil, fmt.Errorf("creating a certificate: %w", err)
@@ -293,14 +293,14 @@ type modelAPI struct {
 	done    chan error
 }
 
-// listenAPI starts the API server for one program. The server runs until Close is called, even if ctx ends earlier.
-func (p *caseRunOfProgram) listenAPI(ctx context.Context) (*modelAPI, error) {
+// startModelAPI starts the API server for one program. The server runs until Close is called, even if ctx ends earlier.
+func (p *caseRunOfProgram) startModelAPI(ctx context.Context) (*modelAPI, error) {
 	s, err := scenarios.Load(p.scenarioFile(), scenarios.LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
 	a := &modelAPI{done: make(chan error, 1)}
-	if a.servers, err = s.ServerConfig("claudeless", ""); err != nil {
+	if a.servers, err = s.MCPConfigJSON("claudeless", ""); err != nil {
 		return nil, err
 	}
 	if a.journal, err = os.Create(p.path("rec", "api.jsonl")); err != nil {
@@ -311,7 +311,7 @@ func (p *caseRunOfProgram) listenAPI(ctx context.Context) (*modelAPI, error) {
 		return nil, errors.Join(err, a.journal.Close())
 	}
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	ln, err := localhttp.Listen(ctx, localhttp.Options{})
+	ln, err := localhttp.ListenAndWritePortFile(ctx, localhttp.Options{})
 	if err != nil {
 		a.cancel()
 		return nil, errors.Join(err, a.journal.Close())

@@ -47,8 +47,8 @@ func Play(ctx context.Context, s *process.System, job *CaseJob) ([]*parity.Recor
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
 		p := &caseRunOfProgram{CaseJob: job, Lane: l, sys: s, started: s.Now()}
-		if err := p.recreateEnvironment(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.closeEnvironment(ctx))
+		if err := p.recreateDirsAndStartServers(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.stopServers(ctx))
 		}
 		before := unroutedPacketCount()
 		for i := range p.Case.Runs {
@@ -59,7 +59,7 @@ func Play(ctx context.Context, s *process.System, job *CaseJob) ([]*parity.Recor
 		if n := unroutedPacketCount() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
-		if err := errors.Join(p.closeEnvironment(ctx), p.collectResults()); err != nil {
+		if err := errors.Join(p.stopServers(ctx), p.collectResults()); err != nil {
 			return nil, fmt.Errorf("recording the case %s: %w", job.Case.Name, err)
 		}
 		p.recording.Duration = s.Now().Sub(p.started)
@@ -68,20 +68,20 @@ func Play(ctx context.Context, s *process.System, job *CaseJob) ([]*parity.Recor
 	return all, nil
 }
 
-// ServeResult is the output of [ServeJob].
-type ServeResult struct {
+// JobResult is the output of [RunJobFromStdin].
+type JobResult struct {
 	Recordings []*parity.Recording `json:"recordings,omitempty"`
 	Error      string              `json:"error,omitempty"`
 }
 
-// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. It must run in the process that
+// RunJobFromStdin reads a job from stdin, runs it, and writes a [JobResult] to stdout. It must run in the process that
 // [PlayIsolated] starts in a separate network namespace.
-func ServeJob(ctx context.Context, s *process.System) error {
+func RunJobFromStdin(ctx context.Context, s *process.System) error {
 	var job CaseJob
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
 		return fmt.Errorf("reading the job of an isolated case from stdin: %w", err)
 	}
-	var a ServeResult
+	var a JobResult
 	err := guard.BringUpLoopback()
 	if err == nil && job.DefaultURL {
 		var names io.Closer
@@ -102,8 +102,8 @@ func ServeJob(ctx context.Context, s *process.System) error {
 var ErrNotIsolated = errors.New("the system does not allow separate network namespaces: run as root, or allow user namespaces")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
-// started are killed. serveArgs are the arguments with which job.Executable calls [ServeJob].
-func PlayIsolated(ctx context.Context, s *process.System, job *CaseJob, serveArgs ...string) ([]*parity.Recording, error) {
+// started are killed. serveArgs are the arguments with which job.Executable calls [RunJobFromStdin].
+func PlayIsolated(ctx context.Context, s *process.System, job *CaseJob, runJobArgs ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -111,11 +111,11 @@ func PlayIsolated(ctx context.Context, s *process.System, job *CaseJob, serveArg
 	}
 	const most = 512 << 20
 	limit := time.Duration(len(job.Lanes)*max(1, len(job.Case.Runs)))*(job.Timeout+5*time.Second) + 30*time.Second
-	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Executable, Args: serveArgs, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: job.Executable, Args: runJobArgs, Env: s.Environ, Isolated: true}, Stdin: raw, Limit: most, Timeout: limit})
 	if err != nil {
 		return nil, errors.Join(ErrNotIsolated, err)
 	}
-	var a ServeResult
+	var a JobResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
 		return nil, fmt.Errorf("the process that runs the case ended with %s and without a result: %s", res.Exit, res.Stderr[max(0, len(res.Stderr)-500):])
 	}

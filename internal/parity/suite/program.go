@@ -109,14 +109,14 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 	if _, err := os.Stat(bin); err == nil {
 		return identifyProgram(ctx, s, bin)
 	}
-	if err := installPackage(ctx, s, dir, name+"@"+version); err != nil {
+	if err := installNPMPackage(ctx, s, dir, name+"@"+version); err != nil {
 		return Program{}, fmt.Errorf("%w: fetching %s from npm: %w", ErrNoClaude, version, err)
 	}
 	return identifyProgram(ctx, s, bin)
 }
 
-// installPackage installs a package in a directory, completely or not at all.
-func installPackage(ctx context.Context, s *process.System, dir, spec string) (err error) {
+// installNPMPackage installs a package in a directory, completely or not at all.
+func installNPMPackage(ctx context.Context, s *process.System, dir, spec string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // executeRunOfCase executes one run. It returns false if the remaining runs cannot be executed.
 func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseRun) (canExecuteNextRun bool) {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
-	args, err := p.argumentsWithMCPConfig(r.Args)
+	args, err := p.writeMCPConfigAndBuildArgs(r.Args)
 	if err != nil {
 		p.addProblem("start", err.Error())
 		return false
@@ -34,18 +34,18 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	out := startCollectingStdout(child)
-	talked := p.executeHostSteps(ctx, child, out, r)
+	talked := p.sendStdinOrExecuteHostSteps(ctx, child, out, r)
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
 		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", cmp.Or(p.Program, "the double"), p.Timeout))
 	}
-	exit, ended := child.Exit()
+	exit, ended := child.ExitStatus()
 	out.waitBrieflyForOutputEnd(ctx)
 	child.Stop(ctx)
 	<-out.done
 	if !ended {
-		exit, _ = child.Exit()
+		exit, _ = child.ExitStatus()
 	}
 	if talked != "" && ended {
 		p.addProblem("dialogue", talked)
@@ -54,9 +54,9 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 	return ended
 }
 
-// argumentsWithMCPConfig returns the command line of a run, preceded by the options for the MCP servers of the case. $CWD and
+// writeMCPConfigAndBuildArgs returns the command line of a run, preceded by the options for the MCP servers of the case. $CWD and
 // $HOME are replaced by the directories of the run.
-func (p *caseRunOfProgram) argumentsWithMCPConfig(given []string) ([]string, error) {
+func (p *caseRunOfProgram) writeMCPConfigAndBuildArgs(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
 	if p.Case.MCP != nil && !command {
@@ -156,8 +156,8 @@ func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(lin
 	}
 }
 
-// executeHostSteps executes the host's steps. It returns a description of the expected event that did not happen, or "".
-func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) (missingEventOrEmpty string) {
+// sendStdinOrExecuteHostSteps executes the host's steps. It returns a description of the expected event that did not happen, or "".
+func (p *caseRunOfProgram) sendStdinOrExecuteHostSteps(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) (missingEventOrEmpty string) {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
 	if len(r.Steps) == 0 {
@@ -231,15 +231,15 @@ func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missi
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
-		if step.Verb == "request" && !h.receiveMatchingEvent("control_response", "response.request_id="+id) {
+		if step.Verb == "request" && !h.awaitEventAndRememberIDs("control_response", "response.request_id="+id) {
 			return "no answer to " + text
 		}
 	case "wait":
-		if !h.receiveMatchingEvent(text, step.Where...) {
+		if !h.awaitEventAndRememberIDs(text, step.Where...) {
 			return "no " + text + " " + strings.Join(step.Where, " ")
 		}
 	case "allow", "deny":
-		if !h.receiveMatchingEvent("control_request/can_use_tool") {
+		if !h.awaitEventAndRememberIDs("control_request/can_use_tool") {
 			return "claude requested no permission within the time limit"
 		}
 		h.respondToLastReceivedRequest(h.permissionResponseBody(step.Verb, text))
@@ -301,7 +301,7 @@ func (h *dialogueHost) send(v any) {
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-func (h *dialogueHost) receiveMatchingEvent(kindPrefix string, fieldConditions ...string) (hasArrived bool) {
+func (h *dialogueHost) awaitEventAndRememberIDs(kindPrefix string, fieldConditions ...string) (hasArrived bool) {
 	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOfRecordedEvent(json.RawMessage(line)), kindPrefix) {
 			return false

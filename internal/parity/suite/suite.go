@@ -42,7 +42,7 @@ type Options struct {
 	// Retries is how often a case that differs is repeated. Only differences that occur every time are reported,
 	// because races can cause a difference by chance.
 	Retries      int
-	IsolatedArgs []string // arguments with which Executable calls [ServeJob]
+	IsolatedArgs []string // arguments with which Executable calls [RunJobFromStdin]
 	Executable   string
 	System       *process.System
 }
@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
 	r.runAllInParallelWithRetries(ctx, len(all), func(i int) {
-		if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
+		if v := r.runAndCompareCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 			res.Cases[i] = v
 		}
 	}, func(i int) bool {
@@ -117,8 +117,8 @@ func (r *caseRunner) newVerdict(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
-// runCase runs a case with both programs and compares their recordings. previous is the verdict of the attempt before, if any.
-func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
+// runAndCompareCase runs a case with both programs and compares their recordings. previous is the verdict of the attempt before, if any.
+func (r *caseRunner) runAndCompareCase(ctx context.Context, caseIndex int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.newVerdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
 		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
@@ -142,17 +142,17 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.ShowNormalised {
-		r.normalisedTexts[i] = parity.FormatNormalisedRecordings(c.Name, left, right)
+		r.normalisedTexts[caseIndex] = parity.FormatNormalisedRecordings(c.Name, left, right)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known.MarkKnownDifferencesOfCase(c.Name, c.File, r.Right.Version, v.Differences)
+	r.known.MarkKnownAndRecordPatternUse(c.Name, c.File, r.Right.Version, v.Differences)
 	v.SetStatusFromDifferences()
 	if refusal := parity.RefusalByBothPrograms(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
 	if previous.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
-		v.Flaky = previous.UnknownDifferences()
+		v.Flaky = previous.UnknownDifferencePaths()
 	}
 	return v
 }
@@ -282,7 +282,7 @@ type DecisionReport struct {
 // names the files. Each program plays each group of calls in one session.
 func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	res := &DecisionReport{}
-	var files []*permissions.File
+	var files []*permissions.CallGroupsFile
 	files, res.Unreadable = permissions.Load(o.Cases)
 	if res.Unreadable.Err() != nil {
 		return res, nil
@@ -295,10 +295,10 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	}
 	verdicts := make([][]*permissions.DecisionComparison, len(groups))
 	for i, g := range groups {
-		verdicts[i] = g.NotCompared("the run was interrupted")
+		verdicts[i] = g.AllNotComparedBecause("the run was interrupted")
 	}
 	r.runAllInParallelWithRetries(ctx, len(groups), func(i int) {
-		if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
+		if found := r.playAndCompareGroup(ctx, groups[i]); ctx.Err() == nil {
 			verdicts[i] = found
 		}
 	}, func(i int) bool {
@@ -306,12 +306,12 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	})
 	res.Calls = slices.Concat(verdicts...)
 	for _, f := range files {
-		res.Stale = append(res.Stale, f.Stale(res.Calls)...)
+		res.Stale = append(res.Stale, f.ReportUnusedKnownDecisions(res.Calls)...)
 	}
 	return res, nil
 }
 
-func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.DecisionComparison {
+func (r *laneRunner) playAndCompareGroup(ctx context.Context, g *permissions.CallGroup) []*permissions.DecisionComparison {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.playLanes(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
 		cwd, home := filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
@@ -326,9 +326,9 @@ func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup)
 		return c, os.WriteFile(c.File, model, 0o644)
 	})
 	if err != nil {
-		return g.NotCompared(err.Error())
+		return g.AllNotComparedBecause(err.Error())
 	}
-	return g.Judge(permissions.ReadOutcomes(recordings[0], len(g.Calls)), permissions.ReadOutcomes(recordings[1], len(g.Calls)))
+	return g.CompareOutcomes(permissions.ReadOutcomes(recordings[0], len(g.Calls)), permissions.ReadOutcomes(recordings[1], len(g.Calls)))
 }
 
 // Write writes the report files, and prints the calls that were decided differently or not compared.
@@ -344,7 +344,7 @@ func (d *DecisionReport) Write(f ReportOptions, s *process.System) error {
 
 type report interface {
 	JSON() ([]byte, error)
-	JUnit(w io.Writer) error
+	WriteJUnit(w io.Writer) error
 }
 
 func (f ReportOptions) writeFiles(r report) (err error) {
@@ -354,7 +354,7 @@ func (f ReportOptions) writeFiles(r report) (err error) {
 	}
 	if f.JUnit != "" {
 		var b bytes.Buffer
-		err = errors.Join(err, r.JUnit(&b), writeReportFile(f.JUnit, b.Bytes()))
+		err = errors.Join(err, r.WriteJUnit(&b), writeReportFile(f.JUnit, b.Bytes()))
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func compare(t *testing.T, script string, o suite.Options) (res *suite.Result, s
 		}
 	}
 	var said bytes.Buffer
-	s := *process.NewSystem()
+	s := *process.InitSystemSIGPIPEAndLog()
 	s.Stderr = &said
 	o.Cases, o.Executable, o.IsolatedArgs = []string{one}, silent, []string{"nobody", "knows"}
 	o.Right, o.Timeout, o.System = suite.Program{Path: loud, Version: "1.0.0"}, 20*time.Second, &s

@@ -84,8 +84,8 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
-// SecretFinder returns a finder of the secrets that a journal with this environment redacts.
-func SecretFinder(environ []string) *redact.Finder {
+// NewSecretFinder returns a finder of the secrets that a journal with this environment redacts.
+func NewSecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
@@ -103,8 +103,8 @@ func (j *Journal) WriteLinesAndKeepError(lines []Body, creationErr error) {
 	j.err = cmp.Or(j.err, creationErr)
 }
 
-// Lines returns the lines of one event; most events have none.
-func Lines(ev protocol.Event) ([]Body, error) {
+// LinesOfEvent returns the lines of one event; most events have none.
+func LinesOfEvent(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		blocks, err := blocksUnlessText(ev.Content)
@@ -115,12 +115,12 @@ func Lines(ev protocol.Event) ([]Body, error) {
 		return []Body{Context{ev.Texts}}, nil
 	case *protocol.RuleMatchOutcome:
 		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, WrittenByCLI: ev.WrittenByCLI, Nearest: ev.Nearest}}, nil
-	case *protocol.Assistant:
+	case *protocol.AssistantEvent:
 		line, err := modelLine(ev)
 		return []Body{line}, err
 	case *protocol.TranscriptOnlyEvent:
-		if said, ok := ev.Event.(*protocol.Assistant); ok {
-			return Lines(said)
+		if said, ok := ev.Event.(*protocol.AssistantEvent); ok {
+			return LinesOfEvent(said)
 		}
 	case *protocol.ToolExecuted:
 		return toolLines(ev)
@@ -128,7 +128,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 		return []Body{Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message}}, nil
 	case *protocol.StderrWarning:
 		return []Body{Warning{Text: ev.Text}}, nil
-	case *protocol.Result:
+	case *protocol.ResultEvent:
 		return []Body{resultLine(ev)}, nil
 	}
 	return nil, nil

@@ -22,12 +22,12 @@ func TestLines(t *testing.T) {
 	var out strings.Builder
 	j := journal.New(journal.Options{W: &out, Now: fixedNow, PID: 42, SessionID: "S", Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody"}})
 	j.Write(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.PromptAccepted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}}))
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.AttachmentAdded{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"}))
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatchOutcome{Rule: "responses[2]", File: "s.toml", Line: 7}))
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.Init{}))
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.PromptAccepted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}}))
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.AttachmentAdded{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"}))
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.RuleMatchOutcome{Rule: "responses[2]", File: "s.toml", Line: 7}))
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.InitEvent{}))
 	j.Write(journal.MCPCall{Source: "mcp_client", Server: "s", Tool: "mcp__s__t", RawTool: "t", Error: "no hunter22hunter"})
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.ToolExecuted{
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.ToolExecuted{
 		Use: protocol.ToolUse{ID: "T", Name: "mcp__s__t", Input: json.RawMessage(`{"api_key":"abc","n":1,"h":"Bearer abcdefghij"}`)},
 		Result: protocol.ToolResult{
 			Content: protocol.Content{Text: "ok sk-ant-12345678"}, Server: "s",
@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 		Duration: 1500 * time.Microsecond,
 	}))
 	text := "done"
-	j.WriteLinesAndKeepError(journal.Lines(&protocol.Result{Subtype: "success", Result: &text, NumTurns: 2, PermissionDenials: []protocol.PermissionDenial{}}))
+	j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.ResultEvent{Subtype: "success", Result: &text, NumTurns: 2, PermissionDenials: []protocol.PermissionDenial{}}))
 	const head = `{"time":"2026-01-02T03:04:05Z","pid":42,"session_id":"S",`
 	want := head + `"type":"run","argv":["claude","-p","[redacted]"],"cwd":"/w","env":{"A":"b"},"settings":[],"model":"m","permission_mode":"default"}
 ` + head + `"type":"prompt","uuid":"U","prompt":"hi somebody"}
@@ -76,7 +76,7 @@ func TestSharedFile(t *testing.T) {
 			defer file.Close()
 			j := journal.New(journal.Options{W: file, Now: fixedNow, PID: i})
 			for n := range lines {
-				j.WriteLinesAndKeepError(journal.Lines(&protocol.RuleMatchOutcome{Rule: strings.Repeat(fmt.Sprint(n), 3000)}))
+				j.WriteLinesAndKeepError(journal.LinesOfEvent(&protocol.RuleMatchOutcome{Rule: strings.Repeat(fmt.Sprint(n), 3000)}))
 			}
 			if err := j.Err(); err != nil {
 				t.Error(err)

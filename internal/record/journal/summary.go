@@ -102,7 +102,7 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 	case Model:
 		s.addModelMessage(processAgentKey{by, b.Agent}, b, origin.AfterMS)
 	case Request:
-		s.addRequest(b, origin.AfterMS)
+		s.addRequestAndExecutedCalls(b, origin.AfterMS)
 	case Gate:
 		s.updateGateState(b)
 	}
@@ -115,8 +115,8 @@ func (s *Summary) CheckExpectations(x *scenarios.Scenario) []scenarios.Expectati
 	return x.CheckExpectations(&s.run)
 }
 
-// UnusedRules returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRulesUnlessExpected].
-func (s *Summary) UnusedRules(x *scenarios.Scenario) []scenarios.RuleLocation {
+// UnusedRulesUnlessExpected returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRulesUnlessExpected].
+func (s *Summary) UnusedRulesUnlessExpected(x *scenarios.Scenario) []scenarios.RuleLocation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return x.UnusedRulesUnlessExpected(&s.run)
@@ -152,8 +152,8 @@ func (s *Summary) addModelMessage(source processAgentKey, message Model, msAfter
 	setInLazyMap(&s.messages, source, last)
 }
 
-// addRequest adds a request to the Messages API. A retry counts as the same request.
-func (s *Summary) addRequest(q Request, afterMS float64) {
+// addRequestAndExecutedCalls adds a request to the Messages API. A retry counts as the same request.
+func (s *Summary) addRequestAndExecutedCalls(q Request, afterMS float64) {
 	by := apiConversationKey{session: q.Session, agent: q.Agent}
 	if q.Session == "" {
 		by = apiConversationKey{prompt: q.Prompt}

@@ -104,7 +104,7 @@ func (Retry) kind() string      { return "retry" }
 func (Result) kind() string     { return "result" }
 func (Warning) kind() string    { return "warning" }
 
-func modelLine(ev *protocol.Assistant) (Model, error) {
+func modelLine(ev *protocol.AssistantEvent) (Model, error) {
 	blocks, err := protocol.Marshal(ev.Message.Content)
 	l := Model{MessageID: ev.Message.ID, Model: ev.Message.Model, Blocks: blocks, Error: ev.Error, InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens}
 	if ev.Final != nil {
@@ -119,7 +119,7 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 	return l, err
 }
 
-func resultLine(ev *protocol.Result) Result {
+func resultLine(ev *protocol.ResultEvent) Result {
 	l := Result{
 		Subtype: ev.Subtype, IsError: ev.IsError, Result: ev.Result, Errors: ev.Errors, NumTurns: ev.NumTurns,
 		TerminalReason: ev.TerminalReason, TotalCostUSD: ev.TotalCostUSD, PermissionDenials: []Denial{},

@@ -30,7 +30,7 @@ const bytesSearchedOnEachSideOfConcatenation = 200
 func spansAroundConcatenations(text string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(text); i++ {
-		n := concatenationLength(text, i)
+		n := concatenationSeparatorLength(text, i)
 		if n == 0 {
 			continue
 		}
@@ -48,8 +48,8 @@ func spansAroundConcatenations(text string) [][2]int {
 // minBase64LineBytes is the minimum length of a line of base64 characters that may continue in the next line.
 const minBase64LineBytes = 40
 
-// concatenationLength returns the number of bytes of the separator at i, such as the inner quotes in "ghp_""cd"; 0 means none.
-func concatenationLength(s string, i int) int {
+// concatenationSeparatorLength returns the number of bytes of the separator at i, such as the inner quotes in "ghp_""cd"; 0 means none.
+func concatenationSeparatorLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {
 		return 0
@@ -82,7 +82,7 @@ func joinConcatenatedStrings(text string) (joined string, originalOffsets []int)
 	originalOffsets = make([]int, 0, len(text))
 	for i := 0; i < len(text); i++ {
 		if i > 0 && i+1 < len(text) {
-			if n := concatenationLength(text, i); n > 0 {
+			if n := concatenationSeparatorLength(text, i); n > 0 {
 				i += n - 1
 				continue
 			}

@@ -155,14 +155,14 @@ func (k *knownValues) find(s string) []Finding {
 	k.words.forEachWordMatch(s, func(n, start, end int) {
 		f := k.forms[n]
 		if f.redactsWholeBase64Text {
-			start, end = expandToBase64(s, start, end)
+			start, end = expandToWholeBase64Text(s, start, end)
 		}
 		found = append(found, Finding{Kind: f.placeholderKind, Start: start, End: end, Certain: true})
 	})
 	return found
 }
 
-func expandToBase64(s string, start, end int) (from, to int) {
+func expandToWholeBase64Text(s string, start, end int) (from, to int) {
 	for start > 0 && isBase64(s[start-1]) {
 		start--
 	}

@@ -30,7 +30,7 @@ func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 func TestFromPages(t *testing.T) {
 	t.Parallel()
 	ask := Page{Tape: "t", Name: "ask", State: "permission/shell", Text: " Go on in /tmp/x?\n ❯ 1. Yes\n   2. Yes, in /tmp/x\n\n Esc to cancel\n\n"}
-	ask.Options, ask.Slots = FindOptions(ask.Lines()), FindSlots(ask.Lines(), map[string]string{"dir": "/tmp/x"})
+	ask.Options, ask.Slots = FindDialogOptions(ask.Lines()), FindSlots(ask.Lines(), map[string]string{"dir": "/tmp/x"})
 	idle := Page{Tape: "t", Name: "idle", State: "idle", Text: "a secret answer\n❯\n  careful mode (shift+tab to cycle) · more\n"}
 	got := ChooseScreenAnchors("1.0.0", []Page{idle, ask})
 	want := VersionScreenAnchors{Version: "1.0.0", Anchors: []Anchor{

@@ -49,8 +49,8 @@ func (k BookID) RelativeBookDir() string {
 // String returns the key in the form VERSION/RENDERER/COLSxROWS, for messages.
 func (k BookID) String() string { return filepath.ToSlash(k.RelativeBookDir()) }
 
-// Root returns the cache directory in which the captured screens of all versions are stored.
-func Root(environ []string) string {
+// CacheRoot returns the cache directory in which the captured screens of all versions are stored.
+func CacheRoot(environ []string) string {
 	cache := cmp.Or(proc.Getenv(environ, "XDG_CACHE_HOME"), filepath.Join(proc.Getenv(environ, "HOME"), ".cache"))
 	return filepath.Join(cache, "claudeless", "screens")
 }
@@ -131,9 +131,9 @@ func CompareVersions(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// NearestRendererAndSize returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
+// NearestBook returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
 // terminal, then with the nearest size. ok is false if books is empty.
-func NearestRendererAndSize(books []Book, k BookID) (b Book, ok bool) {
+func NearestBook(books []Book, k BookID) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false
 	}

@@ -36,7 +36,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	if err := b.Write(&p); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.WriteTape("turn", []byte("{}"), []byte("abcdef")); err != nil {
+	if err := b.WriteRecordedTapeOutput("turn", []byte("{}"), []byte("abcdef")); err != nil {
 		t.Fatal(err)
 	}
 	books, err := List(root)
@@ -61,7 +61,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 			t.Errorf("Find(%s) = %v, %v", name, found, err)
 		}
 	}
-	if err := b.RemoveTape("turn"); err != nil {
+	if err := b.RemoveCapturedFilesOfTape("turn"); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := os.ReadDir(b.Dir); len(left) > 0 {
@@ -73,18 +73,18 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, screen string
-		want         []Option
+		want         []DialogOption
 	}{
-		{"without numbers", "❯ earlier\n Where to?\n\n ❯ Left\n   Right\n\n   not an option\n", []Option{{Label: "Left", Selected: true, Row: 3}, {Label: "Right", Row: 4}}},
-		{"numbered, with explanations", " Which?\n   1. One\n      the first\n ❯ 2. Two\n\n   3. Three\n Esc", []Option{
+		{"without numbers", "❯ earlier\n Where to?\n\n ❯ Left\n   Right\n\n   not an option\n", []DialogOption{{Label: "Left", Selected: true, Row: 3}, {Label: "Right", Row: 4}}},
+		{"numbered, with explanations", " Which?\n   1. One\n      the first\n ❯ 2. Two\n\n   3. Three\n Esc", []DialogOption{
 			{Number: "1", Label: "One", Row: 1}, {Number: "2", Label: "Two", Selected: true, Row: 3}, {Number: "3", Label: "Three", Row: 5},
 		}},
-		{"in a box", "│ ❯ 1. One   │\n│   2. Two   │", []Option{{Number: "1", Label: "One", Selected: true}, {Number: "2", Label: "Two", Row: 1}}},
-		{"a pointer at the edge", "❯ 1. Red\n     Like a rose\n────\n  2. Blue", []Option{{Number: "1", Label: "Red", Selected: true}, {Number: "2", Label: "Blue", Row: 3}}},
+		{"in a box", "│ ❯ 1. One   │\n│   2. Two   │", []DialogOption{{Number: "1", Label: "One", Selected: true}, {Number: "2", Label: "Two", Row: 1}}},
+		{"a pointer at the edge", "❯ 1. Red\n     Like a rose\n────\n  2. Blue", []DialogOption{{Number: "1", Label: "Red", Selected: true}, {Number: "2", Label: "Blue", Row: 3}}},
 		{"composer", "❯ typed\n────", nil},
 		{"a prompt that is a list", "❯ 1. typed\n────", nil},
 	} {
-		if diff := cmp.Diff(c.want, FindOptions(strings.Split(c.screen, "\n"))); diff != "" {
+		if diff := cmp.Diff(c.want, FindDialogOptions(strings.Split(c.screen, "\n"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -153,11 +153,11 @@ func TestNearestAndVersions(t *testing.T) {
 	} {
 		books = append(books, Book{BookID: k})
 	}
-	got, _ := NearestRendererAndSize(books, BookID{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
+	got, _ := NearestBook(books, BookID{Renderer: RendererFullscreen, Cols: 90, Rows: 24})
 	if got.BookID != books[2].BookID {
 		t.Errorf("nearest is %v", got.BookID)
 	}
-	if _, ok := NearestRendererAndSize(nil, BookID{}); ok {
+	if _, ok := NearestBook(nil, BookID{}); ok {
 		t.Error("there is a nearest of no books")
 	}
 	if CompareVersions("2.1.9", "2.1.10") >= 0 || CompareVersions("2.1.10", "2.1.10") != 0 {

@@ -22,8 +22,8 @@ const (
 	PageInOneBookOnly    ChangedScreenPart = "page" // only one of the two books has the screen
 )
 
-// Change is one difference between the captured screens of two versions.
-type Change struct {
+// ScreenChange is one difference between the captured screens of two versions.
+type ScreenChange struct {
 	Kind ChangedScreenPart `json:"kind"`
 	Page string            `json:"page"` // TAPE.PAGE
 	Book string            `json:"book"` // renderer and size
@@ -31,7 +31,7 @@ type Change struct {
 }
 
 // Compare compares the captured screens of two books, after masking the parts that depend on the run.
-func Compare(a, b Book) ([]Change, error) {
+func Compare(a, b Book) ([]ScreenChange, error) {
 	before, after, err := readPages(a, b)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func Compare(a, b Book) ([]Change, error) {
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.comparePages(before, after)
 	kinds := []ChangedScreenPart{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText}
-	slices.SortStableFunc(c.changes, func(a, b Change) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+	slices.SortStableFunc(c.changes, func(a, b ScreenChange) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	return c.changes, nil
 }
 
@@ -60,11 +60,11 @@ func pagesByName(pages []Page) map[string]*Page {
 
 type comparison struct {
 	book    string
-	changes []Change
+	changes []ScreenChange
 }
 
 func (c *comparison) addChange(kind ChangedScreenPart, p *Page, format string, args ...any) {
-	c.changes = append(c.changes, Change{Kind: kind, Page: p.TapeDotName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
+	c.changes = append(c.changes, ScreenChange{Kind: kind, Page: p.TapeDotName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
 func (c *comparison) comparePages(before, after []Page) {
@@ -87,7 +87,7 @@ func (c *comparison) comparePages(before, after []Page) {
 }
 
 func (c *comparison) comparePage(a, b *Page) {
-	c.compareOptions(a, b)
+	c.compareDialogOptions(a, b)
 	if a.Enter != b.Enter {
 		c.addChange(ChangedDialogOptions, b, "the label of the Enter key is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
 	}
@@ -131,7 +131,7 @@ func diffRows(before, after string) string {
 	return b.String()
 }
 
-func (c *comparison) compareOptions(a, b *Page) {
+func (c *comparison) compareDialogOptions(a, b *Page) {
 	if len(a.Options) == 0 && len(b.Options) == 0 {
 		return
 	}
@@ -141,7 +141,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		}
 		return label
 	}
-	before, after := map[string]Option{}, map[string]Option{}
+	before, after := map[string]DialogOption{}, map[string]DialogOption{}
 	selected, order, common := "", []string(nil), []string(nil) // selected is the option that was selected before
 	for _, o := range a.Options {
 		before[mask(o.Label, a)] = o
@@ -179,14 +179,14 @@ func (c *comparison) compareOptions(a, b *Page) {
 	}
 }
 
-func parenthesizedOptionNumber(o Option) string {
+func parenthesizedOptionNumber(o DialogOption) string {
 	if o.Number == "" {
 		return ""
 	}
 	return " (number " + o.Number + ")"
 }
 
-func optionNumberPhrase(o Option) string {
+func optionNumberPhrase(o DialogOption) string {
 	if o.Number == "" {
 		return " no number"
 	}

@@ -29,8 +29,8 @@ type Page struct {
 	Title     string          `json:"title,omitempty"`
 	Alternate bool            `json:"alternate,omitempty"` // the alternate screen is shown
 	// Slots are the parts of the screen that depend on the run, such as the working directory.
-	Slots   []Slot   `json:"slots,omitempty"`
-	Options []Option `json:"options,omitempty"`
+	Slots   []Slot         `json:"slots,omitempty"`
+	Options []DialogOption `json:"options,omitempty"`
 	// Offset is the number of bytes that the program had written when the screen was captured; see [Book.RawOutputUpTo].
 	Offset int `json:"offset,omitempty"`
 
@@ -55,7 +55,7 @@ func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text
 func (p *Page) SetContentAndSlotsFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.TextWithAllRows(), s.ANSI()
-	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
+	p.Options, p.Slots = FindDialogOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
 }
 
 // The suffixes of the files for captured screens and for the output of a tape (a script of keys).
@@ -105,8 +105,8 @@ func (b Book) WriteAs(p *Page, pageName, extraSuffix string) error {
 	return nil
 }
 
-// RemoveTape removes all files of a tape (a script of keys), so that no screen of an earlier capture remains.
-func (b Book) RemoveTape(tape string) error {
+// RemoveCapturedFilesOfTape removes all files of a tape (a script of keys), so that no screen of an earlier capture remains.
+func (b Book) RemoveCapturedFilesOfTape(tape string) error {
 	files, err := filepath.Glob(b.filePath(tape, ".*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
@@ -114,8 +114,8 @@ func (b Book) RemoveTape(tape string) error {
 	return err
 }
 
-// WriteTape saves what the program wrote during a tape (a script of keys): the recording (asciicast) and the raw bytes.
-func (b Book) WriteTape(tape string, cast, raw []byte) error {
+// WriteRecordedTapeOutput saves what the program wrote during a tape (a script of keys): the recording (asciicast) and the raw bytes.
+func (b Book) WriteRecordedTapeOutput(tape string, cast, raw []byte) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the tape %s: %w", tape, err)
 	}
@@ -131,8 +131,8 @@ func (b Book) RawOutputUpTo(p *Page) ([]byte, error) {
 	return raw[:min(p.Offset, len(raw))], nil
 }
 
-// Option is one choice of a dialog.
-type Option struct {
+// DialogOption is one choice of a dialog.
+type DialogOption struct {
 	Number   string `json:"number,omitempty"` // the digit that selects it; empty means none
 	Label    string `json:"label"`
 	Selected bool   `json:"selected,omitempty"`
@@ -141,10 +141,10 @@ type Option struct {
 
 const selectionPointer = "❯"
 
-// FindOptions returns the options of the dialog on a screen; nil means that there are fewer than two. A pointer marks
+// FindDialogOptions returns the options of the dialog on a screen; nil means that there are fewer than two. A pointer marks
 // the selected option. If the pointer is at the beginning of a row, a number must follow: a pointer without a number
 // belongs to the composer or to an earlier prompt.
-func FindOptions(lines []string) []Option {
+func FindDialogOptions(lines []string) []DialogOption {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {
 		before, after, ok := strings.Cut(line, selectionPointer+" ")
@@ -159,12 +159,12 @@ func FindOptions(lines []string) []Option {
 	column := utf8.RuneCountInString(before) + 2
 	first, _ := optionLabelAt(lines[marked], column)
 	withNumbers := numbered.MatchString(first)
-	read := func(row int) (o Option, ok bool) {
+	read := func(row int) (o DialogOption, ok bool) {
 		label, ok := optionLabelAt(lines[row], column)
 		if !ok {
 			return o, false
 		}
-		o = Option{Label: label, Selected: row == marked, Row: row}
+		o = DialogOption{Label: label, Selected: row == marked, Row: row}
 		if m := numbered.FindStringSubmatch(label); m != nil {
 			o.Number, o.Label = m[1], m[2]
 		}
@@ -181,7 +181,7 @@ func FindOptions(lines []string) []Option {
 			to = row
 		}
 	}
-	var options []Option
+	var options []DialogOption
 	for row := from; row <= to; row++ {
 		if o, ok := read(row); ok {
 			options = append(options, o)
@@ -224,7 +224,7 @@ var dialogTextsWithStates string
 // StateOf returns the state of a screen; empty means unknown, for example because the screen is empty.
 func StateOf(s emulator.Screen) string {
 	lines := s.Lines()
-	options := FindOptions(lines)
+	options := FindDialogOptions(lines)
 	switch {
 	case len(options) > 1:
 		return dialogStateFromText(lines, options)
@@ -242,7 +242,7 @@ func StateOf(s emulator.Screen) string {
 
 func isBusyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
 
-func dialogStateFromText(screenLines []string, options []Option) string {
+func dialogStateFromText(screenLines []string, options []DialogOption) string {
 	const most = 20 // maximum number of rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(screenLines[max(0, first-most):min(len(screenLines), last+4)], "\n")

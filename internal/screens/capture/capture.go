@@ -97,7 +97,7 @@ func (o *Options) runTape(ctx context.Context, j tapeWithTargetBook) (Result, er
 		return r, err
 	}
 	defer s.removeTempDir()
-	err = s.removeOldPagesAndPlay(ctx, &r)
+	err = s.playReplacingCapturedFiles(ctx, &r)
 	r.Seconds = o.Clock.Now().Sub(began).Seconds()
 	step, isStep := errors.AsType[*tape.StepError](err)
 	if isStep || err != nil && ctx.Err() == nil {

@@ -122,8 +122,8 @@ func (s *tapeRun) command() proc.Command {
 	}
 }
 
-func (s *tapeRun) removeOldPagesAndPlay(ctx context.Context, r *Result) error {
-	if err := s.book.RemoveTape(s.tape.Name); err != nil {
+func (s *tapeRun) playReplacingCapturedFiles(ctx context.Context, r *Result) error {
+	if err := s.book.RemoveCapturedFilesOfTape(s.tape.Name); err != nil {
 		return err
 	}
 	verdict, err := os.Create(s.path("verdict"))
@@ -138,17 +138,17 @@ func (s *tapeRun) removeOldPagesAndPlay(ctx context.Context, r *Result) error {
 	const grace = 3 * time.Second
 	player := tape.Player{
 		Program: program, Screen: emulator.New(s.book.Cols, s.book.Rows), Clock: s.Clock, Recorder: &s.cast,
-		Page:     func(p tape.Page) error { return s.savePage(p, r) },
+		Page:     func(p tape.CapturedScreen) error { return s.savePage(p, r) },
 		OpenGate: func(name string) error { return gate.Release(s.path("gates"), name) },
 	}
 	err = player.Play(ctx, s.tape)
 	program.Stop(grace)
 	cast, raw := s.cast.contents()
-	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
+	return errors.Join(err, s.book.WriteRecordedTapeOutput(s.tape.Name, cast, raw))
 }
 
 // savePage stores a captured screen. If its state label is wrong, its files get the suffix [book.RejectedSuffix].
-func (s *tapeRun) savePage(page tape.Page, r *Result) error {
+func (s *tapeRun) savePage(page tape.CapturedScreen, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, BookID: s.book.BookID, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDirOfFixedLength()}
 	maps.Copy(texts, s.tape.Slots)
@@ -166,7 +166,7 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 }
 
 // effectOfEnterOnSelectedOption returns the effect of Enter, by the label of the selected option; empty means unknown.
-func effectOfEnterOnSelectedOption(options []book.Option) (quitsRefusesAcceptsOrEmpty string) {
+func effectOfEnterOnSelectedOption(options []book.DialogOption) (quitsRefusesAcceptsOrEmpty string) {
 	for _, o := range options {
 		switch {
 		case !o.Selected:

@@ -86,8 +86,8 @@ func (c *Console) ownTerminalSize() (emulator.Size, bool) {
 // Terminal returns the terminal that the program uses.
 func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 
-// NeedsResizeWhenTerminalResizes reports whether Resize must be called when the size of this program's terminal changes.
-func (c *Console) NeedsResizeWhenTerminalResizes() bool { return c.followsSize }
+// FollowsOwnTerminalSize reports whether Resize must be called when the size of this program's terminal changes.
+func (c *Console) FollowsOwnTerminalSize() bool { return c.followsSize }
 
 // StartForwarding starts to forward keys and output. It must be called after the program has started. If the keys come
 // from a terminal, it is in raw mode until Stop.
@@ -101,14 +101,14 @@ func (c *Console) StartForwarding() error {
 	}
 	_ = c.pair.Terminal.Close() // the program has opened the terminal itself
 	c.output = make(chan struct{})
-	go c.copyOutput() // returns when the pseudo-terminal is closed
+	go c.recordAndForwardOutput() // returns when the pseudo-terminal is closed
 	if c.o.Keys != nil {
 		go c.recordAndForwardKeys() // returns after the next key after Stop, or when this program exits
 	}
 	return nil
 }
 
-func (c *Console) copyOutput() {
+func (c *Console) recordAndForwardOutput() {
 	defer close(c.output)
 	buf := make([]byte, 32<<10)
 	for {

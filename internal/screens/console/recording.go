@@ -61,7 +61,7 @@ type recorder struct {
 
 type openDialog struct {
 	state   string
-	options []book.Option
+	options []book.DialogOption
 	key     string // last key that was pressed in the dialog
 }
 
@@ -103,7 +103,7 @@ func (r *recorder) RecordInput(p []byte) {
 		r.summary.LostKeys++
 	}
 	if r.dialog != nil {
-		r.dialog.applyKeys(string(p))
+		r.dialog.rememberKeyAndMoveSelection(string(p))
 	}
 	r.pendingInput = append(r.pendingInput, p...)
 	if bytes.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(r.pendingInput) > 4<<10 {
@@ -207,10 +207,10 @@ func (r *recorder) moveOpenDialogToSummary() {
 	r.dialog = nil
 }
 
-// applyKeys moves the recorded selection for an arrow key, because Enter may follow before the screen shows the move.
-func (d *openDialog) applyKeys(keys string) {
+// rememberKeyAndMoveSelection moves the recorded selection for an arrow key, because Enter may follow before the screen shows the move.
+func (d *openDialog) rememberKeyAndMoveSelection(keys string) {
 	d.key = keys
-	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })
+	at := slices.IndexFunc(d.options, func(o book.DialogOption) bool { return o.Selected })
 	if at < 0 {
 		return
 	}

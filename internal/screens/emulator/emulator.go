@@ -87,9 +87,9 @@ func (e *Emulator) Resize(cols, rows int) {
 	e.terminal.Resize(cols, rows)
 }
 
-// Replies returns the terminal's answers to the program's queries since the last call of Replies; nil means none. The
+// TakeReplies returns the terminal's answers to the program's queries since the last call of Replies; nil means none. The
 // caller passes them to the program's input.
-func (e *Emulator) Replies() []byte {
+func (e *Emulator) TakeReplies() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := e.replies

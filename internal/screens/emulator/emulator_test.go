@@ -79,11 +79,11 @@ func TestReplies(t *testing.T) {
 	t.Parallel()
 	e := New(20, 4)
 	_, _ = e.Write([]byte("ab\x1b[6n\x1b[c\x1b[?2048h\x1bZ\x1b[?25$p"))
-	if got, want := string(e.Replies()), "\x1b[1;3R\x1b[?1;2c"; got != want {
+	if got, want := string(e.TakeReplies()), "\x1b[1;3R\x1b[?1;2c"; got != want {
 		t.Errorf("replies %q, want %q", got, want)
 	}
 	_, _ = e.Write([]byte(strings.Repeat("\x1b[6n", 5000)))
-	if n := len(e.Replies()); n > maxUnreadReplyBytes {
+	if n := len(e.TakeReplies()); n > maxUnreadReplyBytes {
 		t.Errorf("%d bytes of replies are kept, want at most %d", n, maxUnreadReplyBytes)
 	}
 	_, _ = e.Write([]byte("\x1b[?2004;1h"))

@@ -73,10 +73,10 @@ func (f *outputFilter) writePendingTextToTerminal() {
 func (f *outputFilter) filterTextByte(b byte) {
 	switch {
 	case b == escapeByte:
-		f.forwardHeld()
+		f.queueHeldAndDropPartial()
 		f.state = filterInEscape
 	case b < utf8.RuneSelf:
-		f.forwardHeld()
+		f.queueHeldAndDropPartial()
 		f.queueTerminalBytes(b)
 	default:
 		f.holdNonASCIIByte(b)
@@ -106,11 +106,11 @@ func (f *outputFilter) holdNonASCIIByte(b byte) {
 	}
 	f.partial = f.partial[:0]
 	if len(f.held) >= maxHeldNonASCIIBytes {
-		f.forwardHeld()
+		f.queueHeldAndDropPartial()
 	}
 }
 
-func (f *outputFilter) forwardHeld() {
+func (f *outputFilter) queueHeldAndDropPartial() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {
 		f.queueTerminalBytes(f.held...)

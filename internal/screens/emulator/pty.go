@@ -109,11 +109,11 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*RunningProgram, error
 	if err != nil {
 		return nil, err
 	}
-	attach := proc.AttachOptions{Command: o.Command, Stdin: pair.Terminal, Stdout: pair.Terminal, Stderr: pair.Terminal, OwnTerminal: true}
+	attach := proc.ForegroundOptions{Command: o.Command, Stdin: pair.Terminal, Stdout: pair.Terminal, Stderr: pair.Terminal, OwnTerminal: true}
 	if o.Stderr != nil {
 		attach.Stderr = o.Stderr
 	}
-	attached, err := proc.StartAttached(ctx, attach)
+	attached, err := proc.StartForegroundCommand(ctx, attach)
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// TerminalOptions describe a program and its terminal. TMUX and TMUX_PANE are removed from the environment, because the
+// ProgramInTerminalOptions describe a program and its terminal. TMUX and TMUX_PANE are removed from the environment, because the
 // program does not run inside tmux.
-type TerminalOptions struct {
+type ProgramInTerminalOptions struct {
 	Path       string   // path of the program, or its name on PATH
 	Args       []string // without the program's name
 	Env        []string // the complete environment
@@ -35,8 +35,8 @@ type ProgramInTerminal struct {
 	playback *Playback
 }
 
-// StartTerminal starts a program. ctx bounds only the start.
-func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, error) {
+// StartProgramInTerminal starts a program. ctx bounds only the start.
+func StartProgramInTerminal(ctx context.Context, o ProgramInTerminalOptions) (*ProgramInTerminal, error) {
 	size := emulator.Size{Cols: o.Cols, Rows: o.Rows}
 	command := proc.Command{Path: o.Path, Args: o.Args}
 	command.Env = slices.DeleteFunc(slices.Clone(o.Env), func(kv string) bool {
@@ -56,8 +56,8 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, 
 // keys might arrive immediately after a dialog appears, and the real CLI ignores such keys.
 const quietMSBeforeKeys = 150
 
-// DoStep performs a step: it waits, types, or presses keys. The error shows the screen.
-func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
+// PerformStep performs a step: it waits, types, or presses keys. The error shows the screen.
+func (t *ProgramInTerminal) PerformStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
 		s.SettleMS = quietMSBeforeKeys
 	}
@@ -65,7 +65,7 @@ func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
 	if err != nil {
 		return err
 	}
-	err = t.playback.DoStep(ctx, step)
+	err = t.playback.PerformStep(ctx, step)
 	if failed, ok := errors.AsType[*StepError](err); ok {
 		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.TextForMessages(), "\n"))
 	}
@@ -169,7 +169,7 @@ func (t *ProgramInTerminal) executeRequestOfTest(ctx context.Context, line []byt
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
 	if err == nil {
-		err = t.DoStep(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
+		err = t.PerformStep(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
 	}
 	if err == nil && r.Resize != "" {
 		var size emulator.Size
@@ -193,7 +193,7 @@ type Program interface {
 	io.ReadWriter
 	// Done returns a channel that is closed when the program has exited. From then on, Exit does not block.
 	Done() <-chan struct{}
-	WaitExit() proc.Exit
+	WaitExit() proc.ExitStatus
 }
 
 // Clock provides the time for a player.
@@ -203,8 +203,8 @@ type Clock interface {
 	After(d time.Duration) <-chan time.Time
 }
 
-// Page is a captured screen, labelled with the state that it shows.
-type Page struct {
+// CapturedScreen is a captured screen, labelled with the state that it shows.
+type CapturedScreen struct {
 	Name, State, Enter string
 	Screen             emulator.Screen
 	Offset             int // the number of bytes that the program wrote before the screen was captured
@@ -225,8 +225,8 @@ type Player struct {
 	Program  Program
 	Screen   *emulator.Emulator
 	Clock    Clock
-	Recorder Recorder         // receives the input and output of the program, from one goroutine at a time; nil means no recording
-	Page     func(Page) error // receives each captured screen; an error that it returns ends the tape
+	Recorder Recorder                   // receives the input and output of the program, from one goroutine at a time; nil means no recording
+	Page     func(CapturedScreen) error // receives each captured screen; an error that it returns ends the tape
 	// OpenGate releases a gate, at which a step of the scenario waits. If it is nil, the script of keys may not name gates.
 	OpenGate func(name string) error
 }
@@ -260,7 +260,7 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.StartPlayback()
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		err := b.DoStep(ctx, s)
+		err := b.PerformStep(ctx, s)
 		if failed, ok := errors.AsType[*StepError](err); ok {
 			failed.Tape, failed.Step, failed.Line = t.Name, i+1, s.Line
 			return failed
@@ -280,9 +280,9 @@ func (p *Player) StartPlayback() *Playback {
 	return r
 }
 
-// DoStep performs one step, which is from a tape or from [CompileStepOutsideTape]. If the step fails, the error is a
+// PerformStep performs one step, which is from a tape or from [CompileStepOutsideTape]. If the step fails, the error is a
 // [*StepError] without a position. Other errors come from ctx, Page or OpenGate.
-func (r *Playback) DoStep(ctx context.Context, s *Step) error {
+func (r *Playback) PerformStep(ctx context.Context, s *Step) error {
 	err := r.performAllActionsOfStep(ctx, s)
 	if reason, ok := errors.AsType[stepReasonError](err); ok {
 		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}
@@ -313,7 +313,7 @@ func (r *Playback) copyProgramOutputToScreen() {
 			r.outputBytes, r.lastOutput = r.outputBytes+n, r.Clock.Now()
 		}
 		r.mu.Unlock()
-		if replies := r.Screen.Replies(); replies != nil {
+		if replies := r.Screen.TakeReplies(); replies != nil {
 			_, _ = r.Program.Write(replies) // the program may have exited
 		}
 		select {
@@ -351,11 +351,11 @@ func (r *Playback) timeOfLastOutput() (lastOutputAt time.Time, hasProgramClosedT
 
 var errTimeout = errors.New("timeout")
 
-func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func() bool) error {
+func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, isSatisfied func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {
 		_, closed := r.timeOfLastOutput()
-		if ok() {
+		if isSatisfied() {
 			return nil
 		}
 		if closed {
@@ -371,7 +371,7 @@ func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func()
 	}
 }
 
-func (r *Playback) waitUntilQuiet(ctx context.Context, quiet, limit time.Duration) error {
+func (r *Playback) waitUntilQuietOrLimit(ctx context.Context, quiet, limit time.Duration) error {
 	deadline, began := r.Clock.After(limit), r.Clock.Now()
 	for {
 		last, closed := r.timeOfLastOutput()

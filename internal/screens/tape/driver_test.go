@@ -16,7 +16,7 @@ func TestServe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no pseudo-terminals")
 	}
-	terminal, err := StartTerminal(t.Context(), TerminalOptions{
+	terminal, err := StartProgramInTerminal(t.Context(), ProgramInTerminalOptions{
 		Path: "/bin/sh", Args: []string{"-c", `printf '\033]0;name\033\\\033[1mA\033[m中%s' "$TMUX$TERM"; read -r x`},
 		Env: append(os.Environ(), "TMUX=server", "TERM=dumb"), Cols: 20, Rows: 5, Clock: machineClock{},
 	})

@@ -22,7 +22,7 @@ type fakeProgram struct {
 	output *io.PipeReader
 	stdout *io.PipeWriter
 	done   chan struct{}
-	exit   proc.Exit
+	exit   proc.ExitStatus
 }
 
 func startFake(run func(in io.Reader, out io.Writer) int) *fakeProgram {
@@ -41,7 +41,7 @@ func startFake(run func(in io.Reader, out io.Writer) int) *fakeProgram {
 func (p *fakeProgram) Read(b []byte) (int, error)  { return p.output.Read(b) }
 func (p *fakeProgram) Write(b []byte) (int, error) { return p.typed.Write(b) }
 func (p *fakeProgram) Done() <-chan struct{}       { return p.done }
-func (p *fakeProgram) WaitExit() proc.Exit         { return p.exit }
+func (p *fakeProgram) WaitExit() proc.ExitStatus   { return p.exit }
 
 // play plays steps with a program and returns the lines of its pages.
 func play(t *testing.T, p Program, steps string) (pages map[string]string, err error) {
@@ -53,7 +53,7 @@ func play(t *testing.T, p Program, steps string) (pages map[string]string, err e
 	pages = map[string]string{}
 	player := Player{
 		Program: p, Screen: emulator.New(40, 5), Clock: machineClock{},
-		Page: func(page Page) error {
+		Page: func(page CapturedScreen) error {
 			pages[page.Name] = strings.TrimRight(page.Screen.TextWithAllRows(), "\n")
 			return nil
 		},

@@ -22,13 +22,13 @@ func (r *Playback) performAllActionsOfStep(ctx context.Context, s *Step) error {
 		err = r.sleep(ctx, s)
 	}
 	if err == nil {
-		err = r.typePasteOrSelect(ctx, s)
+		err = r.typePasteSelectAndPressKeys(ctx, s)
 	}
 	if err == nil && s.Gate != "" {
 		err = r.openGate(s.Gate)
 	}
 	if err == nil && s.Snapshot != "" {
-		err = r.takePage(ctx, s)
+		err = r.settleAndCaptureScreen(ctx, s)
 	}
 	if err == nil && s.Exit != nil {
 		err = r.awaitExpectedExit(ctx, s)
@@ -64,14 +64,14 @@ func (r *Playback) waitForScreen(ctx context.Context, s *Step) error {
 		if w.given == "" {
 			continue
 		}
-		if err := r.waitFailure(r.waitUntil(ctx, s.timeout(), w.ok), w.what, s); err != nil {
+		if err := r.stepErrorAfterWait(r.waitUntil(ctx, s.timeout(), w.ok), w.what, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Playback) waitFailure(err error, what string, s *Step) error {
+func (r *Playback) stepErrorAfterWait(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
 		return stepReasonError(fmt.Sprintf("%s for %s", what, s.timeout()))
@@ -91,7 +91,7 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 	}
 }
 
-func (r *Playback) typePasteOrSelect(ctx context.Context, s *Step) error {
+func (r *Playback) typePasteSelectAndPressKeys(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeTextAndAwaitOptionalEcho(ctx, s.Type); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (r *Playback) typePasteOrSelect(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().BracketedPaste {
 			text = "\x1b[200~" + text + "\x1b[201~"
 		}
-		if err := r.pressKey(ctx, text, keyQuietTime, maxKeyWait); err != nil {
+		if err := r.sendAndWaitUntilQuiet(ctx, text, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
@@ -115,18 +115,18 @@ func (r *Playback) typePasteOrSelect(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
 			key = "\x1bO" + key[2:]
 		}
-		if err := r.pressKey(ctx, key, keyQuietTime, maxKeyWait); err != nil {
+		if err := r.sendAndWaitUntilQuiet(ctx, key, keyQuietTime, maxKeyWait); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Playback) pressKey(ctx context.Context, sequence string, quiet, limit time.Duration) error {
+func (r *Playback) sendAndWaitUntilQuiet(ctx context.Context, sequence string, quiet, limit time.Duration) error {
 	if err := r.sendInputToProgram(sequence); err != nil {
 		return err
 	}
-	return r.waitUntilQuiet(ctx, quiet, limit)
+	return r.waitUntilQuietOrLimit(ctx, quiet, limit)
 }
 
 // pressDownUntilOptionSelected presses Down until the step's option is selected. The first option follows the last one.
@@ -137,7 +137,7 @@ func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step)
 			return nil
 		}
 		down, _ := KeySequence("Down") // the key is known
-		if err := r.pressKey(ctx, down, settleTime, maxWaitForQuietOutput); err != nil {
+		if err := r.sendAndWaitUntilQuiet(ctx, down, settleTime, maxWaitForQuietOutput); err != nil {
 			return err
 		}
 	}
@@ -167,15 +167,15 @@ func (r *Playback) openGate(name string) error {
 }
 
 func (r *Playback) settle(ctx context.Context, s *Step) error {
-	return r.waitUntilQuiet(ctx, s.settleTime(), max(maxWaitForQuietOutput, s.settleTime()))
+	return r.waitUntilQuietOrLimit(ctx, s.settleTime(), max(maxWaitForQuietOutput, s.settleTime()))
 }
 
-func (r *Playback) takePage(ctx context.Context, s *Step) error {
+func (r *Playback) settleAndCaptureScreen(ctx context.Context, s *Step) error {
 	if err := r.settle(ctx, s); err != nil {
 		return err
 	}
 	r.mu.Lock()
-	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.outputBytes}
+	page := CapturedScreen{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.outputBytes}
 	r.mu.Unlock()
 	if r.Page == nil {
 		return nil

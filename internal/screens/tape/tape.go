@@ -79,7 +79,7 @@ func Parse(file string, text []byte) (*Tape, diag.List) {
 	}
 	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}
 	c := tapeChecker{index: ix, list: ix.BindFileTo(t)}
-	c.checkTapeAndSetStepLines(t)
+	c.compileTapeAddingProblems(t)
 	c.list.Sort()
 	return t, c.list
 }
@@ -95,7 +95,7 @@ func (c *tapeChecker) addProblem(hint, message string, path ...any) {
 	c.list = append(c.list, d)
 }
 
-func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
+func (c *tapeChecker) compileTapeAddingProblems(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
@@ -113,7 +113,7 @@ func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		s.Line = c.index.Pos(diag.Path{"steps", i}).Line
-		c.checkStep(s, i)
+		c.compileStepAddingProblems(s, i)
 		if s.Snapshot != "" && pages[s.Snapshot] {
 			c.addProblem("choose another name", "an earlier step already has the snapshot "+backquote(s.Snapshot), "steps", i, "snapshot")
 		}
@@ -121,7 +121,7 @@ func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
 	}
 }
 
-func (c *tapeChecker) checkStep(s *Step, i int) {
+func (c *tapeChecker) compileStepAddingProblems(s *Step, i int) {
 	s.compile(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
 		c.addProblem(`use lower-case letters, digits and "-"`, "invalid snapshot name: "+backquote(s.Snapshot), "steps", i, "snapshot")
@@ -152,7 +152,7 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	}
 }
 
-// CompileStepOutsideTape checks and compiles a step that does not come from a file, for [Playback.DoStep].
+// CompileStepOutsideTape checks and compiles a step that does not come from a file, for [Playback.PerformStep].
 func CompileStepOutsideTape(step Step) (*Step, error) {
 	var err error
 	step.compile(func(_, hint, message string) {

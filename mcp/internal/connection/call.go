@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Call says which tool of the server to call, and with which limits.
-type Call struct {
+// ToolCall says which tool of the server to call, and with which limits.
+type ToolCall struct {
 	Tool      string          // name of the tool, without the prefix of the server
 	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Arguments json.RawMessage // an object
@@ -25,10 +25,10 @@ type Call struct {
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, a *CallTimeoutError, ErrClosed, a *DialError or the cause of the
+// CallTool runs a tool. The error is an *Error, a *CallTimeoutError, ErrClosed, a *DialError or the cause of the
 // cancellation of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if
 // onProgress is nil, they are ignored. If they arrive faster than onProgress handles them, some are dropped.
-func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (json.RawMessage, error) {
+func (c *Conn) CallTool(ctx context.Context, k ToolCall, onProgress func(Progress)) (json.RawMessage, error) {
 	c.toolWasCalled.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -59,7 +59,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		err = ErrExpired
 		c.MarkConnectionLost()
 	}
-	if rpc, ok := errors.AsType[*Error](err); ok && rpc.Code == wire.HEADER_MISMATCH && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
+	if rpc, ok := errors.AsType[*RPCError](err); ok && rpc.Code == wire.HEADER_MISMATCH && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
 			result, err = runWithProgress(w.progressQueue, onProgress, send)
 		}
@@ -74,7 +74,7 @@ func (c *Conn) markLossAndConvertError(ctx context.Context, err error) error {
 	}
 	if c.IsRemote() && ctx.Err() == nil {
 		switch {
-		case errors.Is(err, context.Canceled) && c.LostBy() == LostUnreadable: // the connection was closed meanwhile
+		case errors.Is(err, context.Canceled) && c.GivenUpReason() == LostUnreadable: // the connection was closed meanwhile
 			err = ErrUnreadable
 		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed() && c.remote.legacyEventStream != nil:
 			err = ErrClosed
@@ -107,7 +107,7 @@ func isConnectionBroken(err error) bool {
 	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-func (k Call) params() plainjson.Object {
+func (k ToolCall) params() plainjson.Object {
 	params := newJSONObject("name", k.Tool, "arguments", k.Arguments)
 	if k.UseID != "" {
 		params = append(params, newJSONObject("_meta", newJSONObject("claudecode/toolUseId", k.UseID))...)

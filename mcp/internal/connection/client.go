@@ -33,7 +33,7 @@ const ModernVersion = wire.ProtocolVersion20260728
 // abandoned ones, and handles the requests of the server. Results and errors stay as the server sent them.
 type client struct {
 	transport     messageTransport
-	notifications *notificationHandler
+	notifications *notificationDispatcher
 	debug         DebugLog
 
 	wasProbed                bool // a probe has ended
@@ -69,7 +69,7 @@ func (l *client) requestAnsweringQuestions(ctx context.Context, method string, p
 		if err != nil || !l.isModern.Load() {
 			return result, err
 		}
-		if params, err = rounds.nextParams(ctx, result); err != nil || params == nil {
+		if params, err = rounds.askAndBuildNextParams(ctx, result); err != nil || params == nil {
 			return result, err
 		}
 	}
@@ -146,7 +146,7 @@ func (l *client) sendRequestAndAwaitResult(ctx context.Context, req transport.JS
 		return nil, err
 	case resp.Error != nil:
 		l.debug.LogMessage("<-", fmt.Sprintf("error %d in reply to %s", resp.Error.Code, req.Method), idText(req.ID))
-		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
+		return nil, &RPCError{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
 	case len(resp.Result) == 0 || string(resp.Result) == "null":
 		return nil, errNoResult
 	}
@@ -225,11 +225,11 @@ func (l *client) sendNotificationIgnoringErrors(ctx context.Context, method stri
 	}
 }
 
-func (l *client) answerServerRequest(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+func (l *client) askHandlerForResponse(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	l.debug.LogMessage("<-", req.Method, idText(req.ID))
 	defer func() { // a message of the server must not crash this program
 		if p := recover(); p != nil {
-			resp, err = errorResponse(req.ID, &Error{Code: CodeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
+			resp, err = errorResponse(req.ID, &RPCError{Code: CodeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
 		}
 	}()
 	params, err := json.Marshal(req.Params)
@@ -253,7 +253,7 @@ func (l *client) answerServerRequest(ctx context.Context, req transport.JSONRPCR
 }
 
 func errorResponse(id wire.RequestId, err error) *transport.JSONRPCResponse {
-	e := &Error{Code: CodeInternalError, Message: err.Error()}
+	e := &RPCError{Code: CodeInternalError, Message: err.Error()}
 	errors.As(err, &e)
 	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
 }

@@ -30,7 +30,7 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
 // Options configure a connection. Target, Handler, Defects, Tasks and Debug are required.
 type Options struct {
-	Target      Target
+	Target      DialTarget
 	Handler     Handler
 	Defects     func(method string, result json.RawMessage) string // describes what is wrong with a server's result for a method such as "tools/list"; "" means nothing
 	Tasks       *sync.WaitGroup                                    // counts the goroutines of the connection
@@ -66,7 +66,7 @@ type Conn struct {
 // DialWithoutHandshake creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
 // lasts until the context lifetime is cancelled; the context limit bounds only the time for creating it.
 func DialWithoutHandshake(lifetime, limit context.Context, o Options) (*Conn, error) {
-	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, subscriptionAcknowledged: make(chan struct{}, 1)}
+	in := &notificationDispatcher{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, subscriptionAcknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
 			client: &client{notifications: in, debug: o.Debug, closeReason: &closeReason{lost: make(chan struct{})}}, notifications: in, listChanges: &in.lists,
@@ -192,7 +192,7 @@ func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError e
 	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](openError); ok {
 		f.Status = answer.Status
 	}
-	f.IsTransient = c.IsRemote() && (isTransient(openError) || errors.Is(limit.Err(), context.DeadlineExceeded))
+	f.IsTransient = c.IsRemote() && (isTransientConnectError(openError) || errors.Is(limit.Err(), context.DeadlineExceeded))
 	if errors.Is(openError, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
 		f.IsLossAfterHandshake, f.IsTransient, f.CLIText = true, true, ClosedAgainText
 	}
@@ -202,7 +202,7 @@ func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError e
 func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 	err = rootCauseOfClientError(err)
 	var f *DialError
-	var rpc *Error
+	var rpc *RPCError
 	var answer *UnusableHTTPAnswerError
 	switch {
 	case errors.As(err, &f):
@@ -220,7 +220,7 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 		reason := c.ProcessExitReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}
 	}
-	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err), CLICode: ErrorCode(err)}
+	return &DialError{Reason: err.Error(), CLIText: CLIStartErrorText(err), CLICode: CLIErrorCode(err)}
 }
 
 // Close closes the connection and its transport. It has a time limit and may be called more than once.
@@ -278,8 +278,8 @@ func (c *Conn) SkippedLines() (n int, first string) {
 	return c.process.messages.droppedNonMessageLines()
 }
 
-// StderrTail returns the last lines of standard error.
-func (c *Conn) StderrTail() []string {
+// RedactedStderrTail returns the last lines of standard error.
+func (c *Conn) RedactedStderrTail() []string {
 	const most = 5
 	if c.process == nil {
 		return nil
@@ -304,7 +304,7 @@ func (c *Conn) ProcessExitReason(patience time.Duration) string {
 	case <-p.Done():
 	case <-time.After(patience):
 	}
-	exit, ended := p.Exit()
+	exit, ended := p.ExitStatus()
 	if !ended {
 		return ""
 	}
@@ -317,10 +317,10 @@ func (c *Conn) ProcessExitReason(patience time.Duration) string {
 
 // DeliverFromHost handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) DeliverFromHost(ctx context.Context, message json.RawMessage) error {
-	return c.host.handleMessageAndAnswer(ctx, message)
+	return c.host.dispatchMessageAndAnswer(ctx, message)
 }
 
-// RootsChanged notifies the server that the roots changed.
-func (c *Conn) RootsChanged(ctx context.Context) {
+// NotifyRootsChanged notifies the server that the roots changed.
+func (c *Conn) NotifyRootsChanged(ctx context.Context) {
 	c.client.sendNotificationIgnoringErrors(ctx, "notifications/roots/list_changed", nil)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTransient(t *testing.T) {
-	if !isTransient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || isTransient(context.DeadlineExceeded) || isTransient(&Error{}) {
+	if !isTransientConnectError(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || isTransientConnectError(context.DeadlineExceeded) || isTransientConnectError(&RPCError{}) {
 		t.Error("a timeout of the port may pass, the end of all time and an answer may not")
 	}
 }

@@ -17,14 +17,14 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Error is a JSON-RPC error, received from the server or sent to it.
-type Error struct {
+// RPCError is a JSON-RPC error, received from the server or sent to it.
+type RPCError struct {
 	Code    int
 	Message string
 	Data    any // nil means none
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e *RPCError) Error() string { return e.Message }
 
 // CLIError is an error with the text of the real CLI.
 type CLIError string
@@ -87,12 +87,12 @@ type UnusableResultError struct{ Text string }
 
 func (e *UnusableResultError) Error() string { return e.Text }
 
-// MalformedResult reports a result that violates the protocol.
-func MalformedResult(method, defect string) *UnusableResultError {
+// NewMalformedResultError reports a result that violates the protocol.
+func NewMalformedResultError(method, defect string) *UnusableResultError {
 	return &UnusableResultError{MalformedResultTextPrefix + "Invalid result for " + method + ": " + defect}
 }
 
-// MalformedResultTextPrefix begins the text of the errors of [MalformedResult].
+// MalformedResultTextPrefix begins the text of the errors of [NewMalformedResultError].
 const MalformedResultTextPrefix = "returned a malformed result that failed schema validation: "
 
 // CallTimeoutError reports that a call took too long.
@@ -102,7 +102,7 @@ func (e *CallTimeoutError) Error() string { return fmt.Sprintf("no answer within
 
 // rootCauseOfClientError returns the cause of an error. A lost connection becomes ErrClosed.
 func rootCauseOfClientError(err error) error {
-	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*UnusableHTTPAnswerError](err), findError[*UnusableResultError](err)); found != nil {
+	if found := cmp.Or(findError[*RPCError](err), findError[*DialError](err), findError[*UnusableHTTPAnswerError](err), findError[*UnusableResultError](err)); found != nil {
 		return found
 	}
 	for wrapped, plain := range map[error]error{transport.ErrTransportClosed: ErrClosed, ErrUnreadable: ErrUnreadable} {
@@ -135,13 +135,13 @@ func findError[E error](err error) error {
 	return nil
 }
 
-// isTransient reports whether to retry a first connect to a remote server after this error.
-func isTransient(err error) bool {
+// isTransientConnectError reports whether to retry a first connect to a remote server after this error.
+func isTransientConnectError(err error) bool {
 	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
 		return answer.Status/100 == 5
 	}
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial" || cmp.Or(findError[*DialError](err), findError[*Error](err)) == nil &&
+	return ok && op.Op == "dial" || cmp.Or(findError[*DialError](err), findError[*RPCError](err)) == nil &&
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
@@ -157,24 +157,24 @@ const (
 // ClosedCode is the real CLI's code for a lost connection.
 const ClosedCode = "CONNECTION_CLOSED"
 
-// ErrorCode returns the real CLI's code for an error before the handshake; empty means none.
-func ErrorCode(err error) string {
+// CLIErrorCode returns the real CLI's code for an error before the handshake; empty means none.
+func CLIErrorCode(err error) string {
 	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
 		return answer.Code
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "ENOENT"
 	}
-	code, _, _ := strings.Cut(strings.TrimPrefix(StartErrorText(err), "getaddrinfo "), " ")
+	code, _, _ := strings.Cut(strings.TrimPrefix(CLIStartErrorText(err), "getaddrinfo "), " ")
 	if code = strings.TrimSuffix(code, ":"); !strings.HasPrefix(code, "E") || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return ""
 	}
 	return code
 }
 
-// StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
+// CLIStartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
 // This text does not contain the command. For any other error, it returns the text of err.
-func StartErrorText(err error) string {
+func CLIStartErrorText(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "EACCES: permission denied, posix_spawn 'stdio'"

@@ -56,12 +56,12 @@ func (t *hostTransport) sendThroughHost(ctx context.Context, v any) (json.RawMes
 	return t.Send(ctx, t.Server, message)
 }
 
-// handleMessageAndAnswer handles a message of the server; if the message is a request, it answers the request before it returns.
-func (t *hostTransport) handleMessageAndAnswer(ctx context.Context, message json.RawMessage) (err error) {
+// dispatchMessageAndAnswer handles a message of the server; if the message is a request, it answers the request before it returns.
+func (t *hostTransport) dispatchMessageAndAnswer(ctx context.Context, message json.RawMessage) (err error) {
 	if req, isRequest := parseRequest(message); isRequest {
 		err = t.answerRequest(ctx, req)
 	} else {
-		err = t.handleNotificationOrResponse(message)
+		err = t.dispatchNotificationOrResponse(message)
 	}
 	if err != nil {
 		return fmt.Errorf("handling a message of the MCP server %q: %w", t.Server, err)

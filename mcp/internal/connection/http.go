@@ -47,7 +47,7 @@ type httpTransport struct {
 func (t *httpTransport) StartReading(context.Context) (alwaysNil error) {
 	if t.legacyEventStream != nil {
 		t.goroutines.Go(func() { // returns when the connection is closed
-			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.legacyEventStream) // however the stream ends, the connection is lost
+			_, _ = (&eventStream{httpTransport: t}).dispatchMessagesUntilResponse(t.legacyEventStream) // however the stream ends, the connection is lost
 			t.MarkConnectionLost()
 		})
 	}
@@ -76,7 +76,7 @@ func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenC
 	case err == nil:
 		t.consecutiveBrokenConnections.Store(0)
 	case t.legacyEventStream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
-		t.countBrokenHTTPOrMarkLost(brokenConnectionsPerFailure)
+		t.countBrokenHTTPMarkLostAtLimit(brokenConnectionsPerFailure)
 	}
 	return resp, err
 }
@@ -155,7 +155,7 @@ func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRe
 		return nil, err
 	}
 	s := eventStream{httpTransport: t, id: req.ID.String()}
-	if answer := s.handleUnlessAwaited(message); answer != nil {
+	if answer := s.dispatchUnlessAwaited(message); answer != nil {
 		return answer, nil
 	}
 	return nil, t.waitForResponseOnOtherStream(ctx) // as the real CLI does
@@ -215,10 +215,10 @@ func firstResponseInBodyOrWholeBody(body []byte) []byte {
 // ends the stream before the response, the stream is resumed after its last event.
 func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	s := eventStream{httpTransport: t, id: req.ID.String(), isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover)}
-	resp, err = s.readUntilResponse(newEventReader(body))
-	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && Sleep(ctx, cmp.Or(s.retry, reopenPause)) {
+	resp, err = s.dispatchMessagesUntilResponse(newEventReader(body))
+	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && SleepUnlessCancelled(ctx, cmp.Or(s.retry, reopenPause)) {
 		if next, _ := s.requestStream(ctx); next != nil {
-			resp, err = s.readUntilResponse(newEventReader(next))
+			resp, err = s.dispatchMessagesUntilResponse(newEventReader(next))
 			next.Close()
 		} else {
 			s.lastEventID = ""
@@ -248,7 +248,7 @@ func (t *httpTransport) awaitRequestEndAfterStreamEnd(ctx context.Context) error
 // hasServerClosedPort reports whether the server has closed its port. It checks after a pause, because a server that shuts down
 // closes its streams before its port.
 func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeCheck time.Duration) bool {
-	if !Sleep(ctx, pauseBeforeCheck) {
+	if !SleepUnlessCancelled(ctx, pauseBeforeCheck) {
 		return false
 	}
 	conn, err := t.roundTripper.base.DialContext(ctx, "tcp", t.hostPort)
@@ -268,7 +268,7 @@ func (t *httpTransport) keepGETStreamOpen() {
 	body, _ := s.requestStream(t.lifetime)
 	close(t.getStreamAnswered)
 	for body != nil {
-		_, err := s.readUntilResponse(newEventReader(body))
+		_, err := s.dispatchMessagesUntilResponse(newEventReader(body))
 		body.Close()
 		if body = nil; errors.Is(err, ErrUnreadable) {
 			t.markEnded(LostUnreadable)
@@ -276,7 +276,7 @@ func (t *httpTransport) keepGETStreamOpen() {
 		}
 		pause, isRefused := t.reopenPause, false
 		for range maxGETStreamReopenings {
-			if body != nil || isRefused || !Sleep(t.lifetime, cmp.Or(s.retry, pause)) {
+			if body != nil || isRefused || !SleepUnlessCancelled(t.lifetime, cmp.Or(s.retry, pause)) {
 				break
 			}
 			body, isRefused = s.requestStream(t.lifetime)
@@ -316,8 +316,8 @@ func (s *eventStream) requestStream(ctx context.Context) (body io.ReadCloser, is
 	return resp.Body, false
 }
 
-// readUntilResponse handles messages until the awaited response arrives, and returns it, or io.EOF at the end.
-func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
+// dispatchMessagesUntilResponse handles messages until the awaited response arrives, and returns it, or io.EOF at the end.
+func (s *eventStream) dispatchMessagesUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
 	data, most := boundedLine{limit: s.maxMessageBytes}, 2*int64(s.maxMessageBytes)
 	if s.legacyEventStream != nil {
 		most = math.MaxInt64
@@ -334,7 +334,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
-			s.countBrokenHTTPOrMarkLost(1)
+			s.countBrokenHTTPMarkLostAtLimit(1)
 			return nil, ErrBroken
 		}
 		s.updateCursor(&ev)
@@ -342,7 +342,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
 		case !isEmpty:
-			if resp := s.handleUnlessAwaited(jsonRPCMessageInLine(data.kept)); resp != nil {
+			if resp := s.dispatchUnlessAwaited(jsonRPCMessageInLine(data.kept)); resp != nil {
 				return resp, nil
 			}
 		}
@@ -362,11 +362,11 @@ func (s *eventStream) updateCursor(ev *serverSentEventHead) {
 	}
 }
 
-// handleUnlessAwaited returns the message if it is the response to the request of the stream. It
+// dispatchUnlessAwaited returns the message if it is the response to the request of the stream. It
 // handles requests and notifications, and on the GET stream also responses to any request, and then returns nil.
-func (s *eventStream) handleUnlessAwaited(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
+func (s *eventStream) dispatchUnlessAwaited(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
-		s.handleMessage(s.lifetime, message)
+		s.dispatchMessage(s.lifetime, message)
 		return nil
 	}
 	resp := &transport.JSONRPCResponse{}

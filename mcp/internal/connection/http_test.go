@@ -39,7 +39,7 @@ func TestGETStreamPauses(t *testing.T) {
 				begin, answers := time.Now(), slices.Clone(test.answers)
 				var requests []string
 				base := testBase()
-				base.reopenPause, base.notifications, base.goroutines = reopenPause, &notificationHandler{debug: noLog{}, handler: &loggingHandler{}}, &sync.WaitGroup{}
+				base.reopenPause, base.notifications, base.goroutines = reopenPause, &notificationDispatcher{debug: noLog{}, handler: &loggingHandler{}}, &sync.WaitGroup{}
 				transport := roundTrip(func(req *http.Request) (*http.Response, error) {
 					requests = append(requests, strings.TrimSpace(fmt.Sprint(time.Since(begin).Milliseconds(), " ", req.Header.Get("Last-Event-ID"))))
 					answer := "500"
@@ -76,7 +76,7 @@ func TestWaitListening(t *testing.T) {
 				answer := roundTrip(func(req *http.Request) (*http.Response, error) {
 					stream, end := io.Pipe()
 					context.AfterFunc(req.Context(), func() { end.CloseWithError(io.EOF) })
-					Sleep(req.Context(), test.answer)
+					SleepUnlessCancelled(req.Context(), test.answer)
 					return &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: stream}, nil
 				})
 				c, base := &Conn{}, testBase()
@@ -137,10 +137,10 @@ func TestResponseStream(t *testing.T) {
 	} {
 		base := testBase()
 		handler := &loggingHandler{}
-		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
+		base.notifications = &notificationDispatcher{debug: noLog{}, handler: handler}
 		s := &eventStream{httpTransport: &httpTransport{transportBase: base, maxMessageBytes: 100}, id: wire.NewRequestId(int64(7)).String()}
 		base.client.isModern.Store(true)
-		resp, failure := s.readUntilResponse(newEventReader(strings.NewReader(test.stream)))
+		resp, failure := s.dispatchMessagesUntilResponse(newEventReader(strings.NewReader(test.stream)))
 		got := handler.methods
 		if resp != nil {
 			got += idText(resp.ID)

@@ -94,7 +94,7 @@ func (c *Conn) performLegacyHandshake(ctx context.Context) (r InitializeResult, 
 	r = plainjson.DecodeIgnoringErrors[InitializeResult](result)
 	text := ""
 	if defects := c.options.Defects(method, result); defects != "" {
-		text = "the server " + MalformedResult(method, defects).Text
+		text = "the server " + NewMalformedResultError(method, defects).Text
 	} else if !wire.IsValidProtocolVersion(r.ProtocolVersion) || wire.IsModernProtocol(r.ProtocolVersion) {
 		text = "Server's protocol version is not supported: " + r.ProtocolVersion
 	}
@@ -146,7 +146,7 @@ func hasRefusalListedModernVersion(refusal error) bool {
 
 // supportedVersions returns the revisions that a server listed when it refused the revision of a request.
 func supportedVersions(err error) []string {
-	rpc, ok := errors.AsType[*Error](err)
+	rpc, ok := errors.AsType[*RPCError](err)
 	if !ok || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return nil
 	}
@@ -169,5 +169,5 @@ func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	default:
 		return &d, nil
 	}
-	return nil, &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover " + defect}
+	return nil, &RPCError{Code: CodeMethodNotFound, Message: "the answer to server/discover " + defect}
 }

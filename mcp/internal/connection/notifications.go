@@ -38,7 +38,7 @@ type ProgressOrLogNotification struct {
 	Tool, UseID string
 }
 
-type notificationHandler struct {
+type notificationDispatcher struct {
 	handler                  Handler
 	debug                    DebugLog
 	lists                    listChanges
@@ -46,9 +46,9 @@ type notificationHandler struct {
 	subscriptionAcknowledged chan struct{} // holds a token when the server confirmed a subscription
 }
 
-// handleNotification handles a notification on the goroutine that reads all messages. It must not send
+// dispatchNotification handles a notification on the goroutine that reads all messages. It must not send
 // requests, because it would wait for a response that is not read.
-func (i *notificationHandler) handleNotification(n wire.JSONRPCNotification) {
+func (i *notificationDispatcher) dispatchNotification(n wire.JSONRPCNotification) {
 	i.debug.LogMessage("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
@@ -60,7 +60,7 @@ func (i *notificationHandler) handleNotification(n wire.JSONRPCNotification) {
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		signalWithoutBlocking(i.subscriptionAcknowledged)
 	case string(wire.MethodNotificationProgress):
-		if w := i.forwardProgressToCall(params); w != nil {
+		if w := i.forwardProgressResetIdleTimer(params); w != nil {
 			i.handler.HandleLogOrProgressNotification(ProgressOrLogNotification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
@@ -94,7 +94,7 @@ type Progress struct {
 // pendingCall is one call that waits for its result. As in the real CLI, the id of its request is also its progress
 // token. If the request is sent again, it has another id, so a call may have several tokens.
 type pendingCall struct {
-	callsByProgressToken *sync.Map // see notificationHandler.callsByProgressToken
+	callsByProgressToken *sync.Map // see notificationDispatcher.callsByProgressToken
 	idleLimit            time.Duration
 	idleTimer            *time.Timer   // fires when the server has sent nothing about the call for as long as limit
 	progressQueue        chan Progress // nil means the caller does not want progress
@@ -106,8 +106,8 @@ type pendingCall struct {
 
 type pendingCallContextKey struct{}
 
-// forwardProgressToCall passes a notification to its call and returns the call; nil means none.
-func (i *notificationHandler) forwardProgressToCall(params map[string]any) *pendingCall {
+// forwardProgressResetIdleTimer passes a notification to its call and returns the call; nil means none.
+func (i *notificationDispatcher) forwardProgressResetIdleTimer(params map[string]any) *pendingCall {
 	found, _ := i.callsByProgressToken.Load(progressToken(params["progressToken"]))
 	w, _ := found.(*pendingCall)
 	if w == nil {

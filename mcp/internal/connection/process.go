@@ -61,7 +61,7 @@ func (p *stdioTransport) StartReading(ctx context.Context) error {
 		for {
 			message, err := p.messages.messageInNextLine()
 			if message != nil {
-				p.handleMessage(ctx, message)
+				p.dispatchMessage(ctx, message)
 			}
 			if err != nil {
 				p.MarkConnectionLost()

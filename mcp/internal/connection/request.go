@@ -34,10 +34,10 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 		method := string(list) + "/list"
 		defects := c.options.Defects(method, result)
 		if defects == "" && c.IsModern() {
-			defects = shapes().Describe("cache keys", result)
+			defects = shapes().DefectsJSON("cache keys", result)
 		}
 		if defects != "" {
-			return all, "", MalformedResult(method, defects)
+			return all, "", NewMalformedResultError(method, defects)
 		}
 		p := plainjson.DecodeIgnoringErrors[map[string]json.RawMessage](result)
 		items := plainjson.DecodeIgnoringErrors[[]json.RawMessage](p[string(list)])
@@ -67,9 +67,9 @@ func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
 	}
 }
 
-// CheckToolHeaders returns why a tool cannot be called over this connection; nil means that it can.
+// ToolHeaderAnnotationError returns why a tool cannot be called over this connection; nil means that it can.
 // In revision 2026-07-28, some arguments are HTTP headers, and their definition may be invalid.
-func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
+func (c *Conn) ToolHeaderAnnotationError(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {
 		return nil

@@ -44,8 +44,8 @@ type inputRequestRepetition struct {
 	repetitionCount int
 }
 
-// nextParams returns the parameters for repeating the request, given its last result; nil means the result is complete.
-func (r *inputRequestRepetition) nextParams(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
+// askAndBuildNextParams returns the parameters for repeating the request, given its last result; nil means the result is complete.
+func (r *inputRequestRepetition) askAndBuildNextParams(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
 	var q inputRequiredResult
 	if json.Unmarshal(result, &q) != nil {
 		return nil, nil
@@ -64,7 +64,7 @@ func (r *inputRequestRepetition) nextParams(ctx context.Context, result json.Raw
 	params := slices.Clone(r.firstParams)
 	if answers != nil {
 		params = params.Set("inputResponses", answers)
-	} else if !Sleep(ctx, pauseBeforeRetryWithoutQuestions) {
+	} else if !SleepUnlessCancelled(ctx, pauseBeforeRetryWithoutQuestions) {
 		return nil, context.Cause(ctx)
 	}
 	if q.State != nil {
@@ -78,14 +78,14 @@ func (q inputRequiredResult) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)
 	switch {
 	case q.ResultType != nil && !isText:
-		return false, MalformedResult(method, "non-string resultType")
+		return false, NewMalformedResultError(method, "non-string resultType")
 	case kind == string(wire.ResultTypeInputRequired):
 		if asked, _ := plainjson.Parse(q.Requests); len(asked) == 0 && q.State == nil {
-			return false, MalformedResult(method, "input_required carries neither inputRequests nor requestState (every input_required result must include at least one of the two)")
+			return false, NewMalformedResultError(method, "input_required carries neither inputRequests nor requestState (every input_required result must include at least one of the two)")
 		}
 		return false, nil
 	case kind != "" && kind != string(wire.ResultTypeComplete):
-		return false, &Error{Code: CodeInternalError, Message: fmt.Sprintf("Unsupported result type '%s' for %s", kind, method)}
+		return false, &RPCError{Code: CodeInternalError, Message: fmt.Sprintf("Unsupported result type '%s' for %s", kind, method)}
 	}
 	return true, nil
 }
@@ -126,8 +126,8 @@ func (r *inputRequestRepetition) askQuestions(ctx context.Context, requests json
 	return json.Marshal(all)
 }
 
-// Sleep waits for d and reports whether ctx is still live.
-func Sleep(ctx context.Context, d time.Duration) bool {
+// SleepUnlessCancelled waits for d and reports whether ctx is still live.
+func SleepUnlessCancelled(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true

@@ -50,7 +50,7 @@ type roundTripper struct {
 	headers map[string]string
 }
 
-func (t *roundTripper) currentHeaders(ctx context.Context) map[string]string {
+func (t *roundTripper) fetchNextRequestHeaders(ctx context.Context) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renewer != nil {
@@ -77,7 +77,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	headers := t.currentHeaders(ctx)
+	headers := t.fetchNextRequestHeaders(ctx)
 	resp, err := t.sendWithSameOriginHeaders(ctx, req, headers)
 	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.serverOrigin; err == nil && isUnauthorizedOrForbidden(resp) && isRenewed {
 		resp, err = t.renewHeadersAndSendAgain(ctx, req, resp, headers)

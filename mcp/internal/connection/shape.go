@@ -27,23 +27,23 @@ var shapesWithOptionalToolSchema = sync.OnceValue(func() plainjson.SchemaLibrary
 // ResultDefects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); ""
 // means nothing. The results of methods without a schema here are not checked.
 func ResultDefects(method string, result json.RawMessage) string {
-	return shapes().Describe(method, result)
+	return shapes().DefectsJSON(method, result)
 }
 
 // ResultDefectsOptionalSchema is like [ResultDefects], but accepts tools without an input schema.
 func ResultDefectsOptionalSchema(method string, result json.RawMessage) string {
-	return shapesWithOptionalToolSchema().Describe(method, result)
+	return shapesWithOptionalToolSchema().DefectsJSON(method, result)
 }
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
-	return cmp.Or(shapes().Describe("tool result", result), taskOrInputRequestsDefect(result))
+	return cmp.Or(shapes().DefectsJSON("tool result", result), taskOrInputRequestsDefect(result))
 }
 
 // ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
 func ModernToolResultDefects(result json.RawMessage) (defectsOrEmpty string) {
-	return shapes().Describe("tool result of 2026-07-28", result)
+	return shapes().DefectsJSON("tool result of 2026-07-28", result)
 }
 
 // taskOrInputRequestsDefect returns the defect of a result that has a task or inputRequests but no content; "" means none.
@@ -69,7 +69,7 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 		name = "elicitation of 2026-07-28"
 	}
 	if issues := shapes()[name].Issues(params); issues != nil {
-		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + plainjson.IssuesJSON(issues, "params")}
+		return &RPCError{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + plainjson.IssuesJSON(issues, "params")}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 	if limit.Err() != nil {
 		err = limit.Err()
 	}
-	transient := isTransient(err)
+	transient := isTransientConnectError(err)
 	if named := unreachableErrorOrNil(err); named != nil {
 		err = fmt.Errorf("SSE error: %w", named)
 	}

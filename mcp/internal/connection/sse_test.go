@@ -71,10 +71,10 @@ func TestOlderStream(t *testing.T) {
 		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"1234567890123456789012345678901234567890\"}\n\n":                        "",
 	} {
 		base, handler := testBase(), &loggingHandler{}
-		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
+		base.notifications = &notificationDispatcher{debug: noLog{}, handler: handler}
 		waiting := waitingRequests(base)
 		s := &eventStream{httpTransport: &httpTransport{transportBase: base, maxMessageBytes: 55, legacyEventStream: newEventReader(strings.NewReader(stream))}}
-		_, err := s.readUntilResponse(s.legacyEventStream)
+		_, err := s.dispatchMessagesUntilResponse(s.legacyEventStream)
 		if got := handler.methods + failures(waiting); !errors.Is(err, io.EOF) || strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}

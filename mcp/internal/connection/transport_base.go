@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Target is a server and how to reach it: [ProcessServer], [RemoteServer] or [HostedServer].
-type Target interface {
+// DialTarget is a server and how to reach it: [ProcessServer], [RemoteServer] or [HostedServer].
+type DialTarget interface {
 	// dial creates the transport before limit ends; the transport lasts until lifetime is cancelled.
 	dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error)
 }
@@ -36,7 +36,7 @@ type transportBase struct {
 	*closeReason
 	*listChanges
 	client        *client
-	notifications *notificationHandler
+	notifications *notificationDispatcher
 	debug         DebugLog
 	goroutines    *sync.WaitGroup
 	reopenPause   time.Duration // pause before a stream of notifications is opened again
@@ -64,11 +64,11 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// handleMessage handles a message. It answers requests in the background, but ignores them in revision 2026-07-28.
-func (b *transportBase) handleMessage(ctx context.Context, message []byte) {
+// dispatchMessage handles a message. It answers requests in the background, but ignores them in revision 2026-07-28.
+func (b *transportBase) dispatchMessage(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
-		_ = b.handleNotificationOrResponse(message) // a message that cannot be read is ignored
+		_ = b.dispatchNotificationOrResponse(message) // a message that cannot be read is ignored
 	case !b.client.isModern.Load():
 		go func() { _ = b.answerRequest(ctx, req) }() // returns when the request has been handled
 	}
@@ -76,14 +76,14 @@ func (b *transportBase) handleMessage(ctx context.Context, message []byte) {
 
 // answerRequest handles a request of the server and posts the response.
 func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPCRequest) error {
-	resp, err := b.client.answerServerRequest(ctx, req)
+	resp, err := b.client.askHandlerForResponse(ctx, req)
 	if err != nil {
 		return err
 	}
 	return b.client.transport.sendWithoutResponse(ctx, resp)
 }
 
-func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) error {
+func (b *transportBase) dispatchNotificationOrResponse(message json.RawMessage) error {
 	if !hasMethod(message) {
 		resp := &transport.JSONRPCResponse{}
 		if json.Unmarshal(message, resp) == nil {
@@ -95,7 +95,7 @@ func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) er
 	if err := json.Unmarshal(message, &n); err != nil {
 		return fmt.Errorf("reading a notification of the MCP server: %w", err)
 	}
-	b.notifications.handleNotification(n)
+	b.notifications.dispatchNotification(n)
 	return nil
 }
 
@@ -148,8 +148,8 @@ func (r *closeReason) Lost() <-chan struct{} { return r.lost }
 // IsConnectionLostOrClosed reports whether the connection has ended, by a failure or by Close.
 func (r *closeReason) IsConnectionLostOrClosed() bool { return r.givenUpReason.Load() != nil }
 
-// LostBy returns why the connection was given up; "" means that it was not given up.
-func (r *closeReason) LostBy() ConnectionGivenUpReason {
+// GivenUpReason returns why the connection was given up; "" means that it was not given up.
+func (r *closeReason) GivenUpReason() ConnectionGivenUpReason {
 	if why := r.givenUpReason.Load(); why != nil {
 		return *why
 	}
@@ -159,7 +159,7 @@ func (r *closeReason) LostBy() ConnectionGivenUpReason {
 // maxBrokenConnections is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
 const maxBrokenConnections = 3
 
-func (r *closeReason) countBrokenHTTPOrMarkLost(additionalCount int32) {
+func (r *closeReason) countBrokenHTTPMarkLostAtLimit(additionalCount int32) {
 	if r.consecutiveBrokenConnections.Add(additionalCount) >= maxBrokenConnections {
 		r.MarkConnectionLost()
 	}

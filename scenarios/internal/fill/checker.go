@@ -12,11 +12,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Checker checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
+// FileCompiler checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
 // problems with their positions.
-type Checker struct {
+type FileCompiler struct {
 	Library     *CompiledExpressions
-	Source      *Source
+	Source      *ScenarioFile
 	ReadFile    func(path string) ([]byte, error) // reads a file that a value refers to
 	Diagnostics *diag.List                        // the problems
 	Path        diag.Path                         // path of the current value
@@ -24,24 +24,24 @@ type Checker struct {
 }
 
 // WithPathExtendedBy calls run while Path is extended by keyOrIndex.
-func (c *Checker) WithPathExtendedBy(keyOrIndex any, run func()) {
+func (c *FileCompiler) WithPathExtendedBy(keyOrIndex any, run func()) {
 	c.Path = append(c.Path, keyOrIndex)
 	run()
 	c.Path = c.Path[:len(c.Path)-1]
 }
 
 // Errorf adds an error about the value at Path to Diagnostics.
-func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args...) }
+func (c *FileCompiler) Errorf(format string, args ...any) { c.ErrorWithHintf("", format, args...) }
 
-// Hintf is like Errorf, with a hint.
-func (c *Checker) Hintf(hint, format string, args ...any) {
+// ErrorWithHintf is like Errorf, with a hint.
+func (c *FileCompiler) ErrorWithHintf(hint, format string, args ...any) {
 	d := c.Source.Index.DiagnosticAt(c.Path, fmt.Sprintf(format, args...))
 	d.Hint = hint
 	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
 // CompileCondition compiles the condition src, the value of the key `when` in the TOML table that Path leads to.
-func (c *Checker) CompileCondition(src string) {
+func (c *FileCompiler) CompileCondition(src string) {
 	if src == "" {
 		return
 	}
@@ -59,7 +59,7 @@ func (c *Checker) CompileCondition(src string) {
 }
 
 // CompileTemplate compiles the template src, which is the string at Path.
-func (c *Checker) CompileTemplate(src string) {
+func (c *FileCompiler) CompileTemplate(src string) {
 	if !c.Source.Templates || !eval.HasTemplate(src) {
 		return
 	}
@@ -67,7 +67,7 @@ func (c *Checker) CompileTemplate(src string) {
 	if c.Library.templates[key] != nil {
 		return
 	}
-	t, err := c.Library.expressionCompilerForCaptureGroups(c.Groups).Template(src)
+	t, err := c.Library.expressionCompilerForCaptureGroups(c.Groups).CompileTemplate(src)
 	if err != nil {
 		c.reportExpressionErrors("in the template: ", err)
 		return
@@ -76,7 +76,7 @@ func (c *Checker) CompileTemplate(src string) {
 	c.Library.recordUsedVariables(src)
 }
 
-func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
+func (c *FileCompiler) reportExpressionErrors(messagePrefix string, err error) {
 	for _, e := range eval.CompileErrorsIn(err) {
 		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, messagePrefix+e.Message)
 		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
@@ -85,7 +85,7 @@ func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
 }
 
 // CompileJSONValue compiles the templates in a JSON value and reads the files that it refers to.
-func (c *Checker) CompileJSONValue(raw json.RawMessage) {
+func (c *FileCompiler) CompileJSONValue(raw json.RawMessage) {
 	if !mayContainTemplateOrFile(raw, c.Source.Templates) {
 		return
 	}
@@ -93,7 +93,7 @@ func (c *Checker) CompileJSONValue(raw json.RawMessage) {
 	c.compileTemplatesAndReadFiles(v)
 }
 
-func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
+func (c *FileCompiler) compileTemplatesAndReadFiles(v diag.Value) {
 	switch v.Kind {
 	case diag.KindString:
 		c.CompileTemplate(v.Text)
@@ -119,7 +119,7 @@ func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
 }
 
 // LoadTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
-func (c *Checker) LoadTextFile(name string) {
+func (c *FileCompiler) LoadTextFile(name string) {
 	path := diag.JoinUnlessAbsolute(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {
@@ -133,7 +133,7 @@ func (c *Checker) LoadTextFile(name string) {
 }
 
 // loadFileAsJSON reads a file into the library as JSON. Files without the extension .json become JSON strings.
-func (c *Checker) loadFileAsJSON(name string) {
+func (c *FileCompiler) loadFileAsJSON(name string) {
 	path := diag.JoinUnlessAbsolute(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return

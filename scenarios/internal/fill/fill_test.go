@@ -26,13 +26,13 @@ func readFile(path string) ([]byte, error) {
 }
 
 // newChecker returns a checker for the value at "v" of a scenario file with this value.
-func newChecker(raw, groups string, templates bool) *Checker {
-	source := &Source{Index: diag.IndexJSON("s.json", []byte(`{"v": `+raw+`}`)), Dir: "/dir", Templates: templates}
-	return &Checker{Library: NewCompiledExpressions(), Source: source, ReadFile: readFile, Diagnostics: &diag.List{}, Path: diag.Path{"v"}, Groups: groups}
+func newChecker(raw, groups string, templates bool) *FileCompiler {
+	source := &ScenarioFile{Index: diag.IndexJSON("s.json", []byte(`{"v": `+raw+`}`)), Dir: "/dir", Templates: templates}
+	return &FileCompiler{Library: NewCompiledExpressions(), Source: source, ReadFile: readFile, Diagnostics: &diag.List{}, Path: diag.Path{"v"}, Groups: groups}
 }
 
 // problems returns the diagnostics of a checker as text.
-func problems(c *Checker) []string {
+func problems(c *FileCompiler) []string {
 	var out []string
 	for _, d := range *c.Diagnostics {
 		text := d.String()
@@ -45,10 +45,10 @@ func problems(c *Checker) []string {
 }
 
 // newScope returns a scope with a prompt, two captures and one result.
-func newScope(c *Checker) *Scope {
+func newScope(c *FileCompiler) *Scope {
 	return &Scope{
 		Library: c.Library, Source: c.Source, Groups: c.Groups, Vars: map[string]any{"prompt": "hello", "turn": 2},
-		Match: map[any]any{0: "hello", "name": "Ann"}, Results: []Result{{Text: "out", Tool: "Bash"}},
+		Match: map[any]any{0: "hello", "name": "Ann"}, Results: []ToolCallResult{{Text: "out", Tool: "Bash"}},
 	}
 }
 
@@ -271,24 +271,24 @@ func TestGroups(t *testing.T) {
 // A copy has its own variables and results, and shares the captures.
 func TestFork(t *testing.T) {
 	s := newScope(newChecker(`""`, "", false))
-	s.Results = append(make([]Result, 0, 4), s.Results...)
+	s.Results = append(make([]ToolCallResult, 0, 4), s.Results...)
 	n := s.Fork()
 	n.Vars["turn"] = 9
-	n.Results = append(n.Results, Result{Text: "another"})
-	s.Results = append(s.Results, Result{Text: "more"})
+	n.Results = append(n.Results, ToolCallResult{Text: "another"})
+	s.Results = append(s.Results, ToolCallResult{Text: "more"})
 	if s.Vars["turn"] != 2 || n.Results[1].Text != "another" || len(s.Results) != 2 {
 		t.Errorf("original %+v, copy %+v", s, n)
 	}
 }
 
 func TestDiagnosticAtValue(t *testing.T) {
-	source := &Source{Index: diag.IndexJSON("s.json", []byte(`{"reply": "short", "other": {"text": "long"}}`))}
+	source := &ScenarioFile{Index: diag.IndexJSON("s.json", []byte(`{"reply": "short", "other": {"text": "long"}}`))}
 	for path, want := range map[string]string{"reply": "s.json:1:14", "other": "s.json:1:41"} {
 		if got := source.DiagnosticAtValue(diag.Path{path, "text"}, 2, "bad").String(); got != want+": bad" {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	if got := (*Source)(nil).DiagnosticAtValue(diag.Path{"x"}, 0, "bad").Message; got != "bad" {
+	if got := (*ScenarioFile)(nil).DiagnosticAtValue(diag.Path{"x"}, 0, "bad").Message; got != "bad" {
 		t.Errorf("without a file: %s", got)
 	}
 }

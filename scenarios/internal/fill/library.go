@@ -1,4 +1,4 @@
-// Package fill compiles and evaluates the expressions and templates of a scenario. When a scenario is loaded, a [Checker] compiles them
+// Package fill compiles and evaluates the expressions and templates of a scenario. When a scenario is loaded, a [FileCompiler] compiles them
 // and reads the files that values refer to. For each reply, a [Scope] evaluates them; it compiles no expression and reads no file.
 package fill
 
@@ -60,7 +60,7 @@ func RequestPropertyVariables() []string {
 }
 
 // GroupsMarkerOfBreakpointExpressions is the value of Groups for expressions of breakpoints. They
-// have no capture groups, and their variables are those of [eval.BreakpointEnv].
+// have no capture groups, and their variables are those of [eval.ToolCallEnv].
 const GroupsMarkerOfBreakpointExpressions = "\x00breakpoint"
 
 func (l *CompiledExpressions) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
@@ -68,11 +68,11 @@ func (l *CompiledExpressions) expressionCompilerForCaptureGroups(groupNames stri
 		return e
 	}
 	if groupNames == GroupsMarkerOfBreakpointExpressions {
-		l.compilers[groupNames] = eval.NewCompiler(eval.BreakpointEnv())
+		l.compilers[groupNames] = eval.NewCompiler(eval.ToolCallEnv())
 		return l.compilers[groupNames]
 	}
 	e := eval.NewCompiler(eval.NewEnv(map[string]any{
-		"prompt": "", "match": map[any]any{}, "results": []Result{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
+		"prompt": "", "match": map[any]any{}, "results": []ToolCallResult{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
 		"session": eval.ExampleObject{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
@@ -82,8 +82,8 @@ func (l *CompiledExpressions) expressionCompilerForCaptureGroups(groupNames stri
 	return e
 }
 
-// Result is one element of the variable `results`.
-type Result struct {
+// ToolCallResult is one element of the variable `results`.
+type ToolCallResult struct {
 	Text       string `expr:"text" json:"text"`
 	IsError    bool   `expr:"is_error" json:"is_error"`
 	Tool       string `expr:"tool" json:"tool"`

@@ -14,11 +14,11 @@ import (
 // Scope evaluates the expressions of one response. Vars and Match must not be nil, because methods write to them.
 type Scope struct {
 	Library *CompiledExpressions
-	Source  *Source
+	Source  *ScenarioFile
 	Groups  string         // names of the captures that expressions can use, separated by spaces
 	Vars    map[string]any // all variables except match and results
 	Match   map[any]any    // captures, by number and by name
-	Results []Result
+	Results []ToolCallResult
 }
 
 // EvaluateCondition evaluates a condition; an empty one is true.
@@ -154,8 +154,8 @@ func (s *Scope) appendRenderedJSON(ctx context.Context, dst []byte, v diag.Value
 	}
 }
 
-// Source is one scenario file.
-type Source struct {
+// ScenarioFile is one scenario file.
+type ScenarioFile struct {
 	Index     *diag.SourceIndex
 	Dir       string // directory to which file names are relative
 	Templates bool   // strings may contain templates
@@ -163,7 +163,7 @@ type Source struct {
 
 // DiagnosticAtValue returns a diagnostic at a value of the file. characterOffset counts characters within a string
 // value. In a response that is only a string, the path to `text` leads to that string.
-func (s *Source) DiagnosticAtValue(path diag.Path, characterOffset int, message string) diag.Diagnostic {
+func (s *ScenarioFile) DiagnosticAtValue(path diag.Path, characterOffset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
 	}

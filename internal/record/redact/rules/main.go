@@ -30,13 +30,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: rules gitleaks.toml")
 		os.Exit(2)
 	}
-	if err := generateRules(os.Args[1]); err != nil {
+	if err := writeRulesAndExclusionsFiles(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "rules:", err)
 		os.Exit(1)
 	}
 }
 
-func generateRules(configFile string) error {
+func writeRulesAndExclusionsFiles(configFile string) error {
 	var c gitleaksConfig
 	if _, err := toml.DecodeFile(configFile, &c); err != nil {
 		return err
