@@ -135,7 +135,7 @@ func (h *hosting) play(line string, environ []string, script string) string {
 			h.t.Fatalf("unknown line %q", line)
 		}
 		synctest.Wait()
-		h.print(c.newOutput())
+		h.print(withCancellationsLast(c.newOutput()))
 	}
 	c.in.Close()
 	synctest.Wait()
@@ -188,6 +188,19 @@ func (h *hosting) open(line string, environ []string) {
 		c.done <- err
 	}()
 	synctest.Wait()
+}
+
+// withCancellationsLast moves the lines that cancel requests behind the others, because the scheduler decides where they are.
+func withCancellationsLast(output string) string {
+	var others, cancellations strings.Builder
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, `"control_cancel_request"`) {
+			cancellations.WriteString(line)
+		} else {
+			others.WriteString(line)
+		}
+	}
+	return others.String() + cancellations.String()
 }
 
 // print writes frames, or the lines of a file.
