@@ -101,7 +101,8 @@ func (l *checklist) write(tasks ...*checklistTask) (err error) {
 		var o tool.OrderedObject
 		_ = json.Unmarshal(data, &o)
 		for _, key := range k.addedKeys {
-			o = o.Delete(key).Set(key, o.Get(key))
+			value := o.Get(key) // Delete changes o
+			o = o.Delete(key).Set(key, value)
 		}
 		err = errors.Join(err, os.WriteFile(l.path(k.ID+".json"), []byte(o.Indented()), 0o644))
 	}
