@@ -107,7 +107,7 @@ func New(o Options) (*Catalog, []string) {
 		l.readFilesOfUserAndProject(o)
 	}
 	l.setSortedUniqueCommands()
-	c.pluginParts, c.skillsForPaths = l.parts, l.skillsForPaths
+	c.pluginParts = l.parts
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
 			l.warnings = append(l.warnings, "--agents: "+err.Error())
@@ -124,9 +124,18 @@ func (c *Catalog) ReloadCommands() (haveNamesChanged bool) {
 		return false
 	}
 	l := &loader{catalog: &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}}, parts: c.pluginParts}
-	l.commands = slices.DeleteFunc(slices.Clone(c.commands), func(k Command) bool { return k.Source != pluginSource })
+	isNotOfPlugin := func(k Command) bool { return k.Source != pluginSource }
+	l.commands = slices.DeleteFunc(slices.Clone(c.commands), isNotOfPlugin)
+	l.catalog.skillsForPaths = slices.DeleteFunc(slices.Clone(c.skillsForPaths), isNotOfPlugin)
 	l.readFilesOfUserAndProject(c.options)
 	l.setSortedUniqueCommands()
+	c.skillsForPaths = slices.DeleteFunc(l.catalog.skillsForPaths, func(k Command) bool {
+		isAvailable := slices.ContainsFunc(c.commands, func(old Command) bool { return old.Name == k.Name && old.PathGlobs != nil })
+		if isAvailable {
+			l.catalog.commands = append(l.catalog.commands, k)
+		}
+		return isAvailable
+	})
 	haveNamesChanged = !slices.EqualFunc(c.commands, l.catalog.commands, func(a, b Command) bool { return a.Name == b.Name })
 	c.commands = l.catalog.commands
 	return haveNamesChanged
@@ -245,7 +254,6 @@ type loader struct {
 	catalog                *Catalog
 	commands               []Command // commands that the catalog already contains
 	newSkills, newCommands []Command
-	skillsForPaths         []Command
 	parts                  []PluginHooksAndServers
 	warnings               []string
 	plugin                 pluginBeingRead // empty while no plugin is being read
@@ -347,7 +355,7 @@ func (l *loader) readSkill(dir sourceDir, folder string) {
 	}
 	list := &l.newSkills
 	if pathGlobs(doc) != nil {
-		list = &l.skillsForPaths
+		list = &l.catalog.skillsForPaths
 	}
 	*list = append(*list, l.withMetadata(doc, Command{
 		Name: l.plugin.namePrefix + path.Base(folder), Source: dir.source, Path: filepath.Join(dir.path, file), Skill: true, Dir: filepath.Join(dir.path, folder), Title: doc.textOfKey("name"),

@@ -248,3 +248,36 @@ func TestPlugins(t *testing.T) {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 }
+
+// A skill for some files becomes available when one of them is used, and stays so when the files of skills are read again.
+func TestSkillsForPaths(t *testing.T) {
+	tree := fstest.MapFS{
+		"skills/auto/SKILL.md":   {Data: []byte("---\ndescription: On Python files\npaths: '**/*.py'\n---\nA")},
+		"skills/hidden/SKILL.md": {Data: []byte("---\ndescription: For the model\nuser-invocable: false\npaths: '*.py'\n---\nH")},
+		"skills/other/SKILL.md":  {Data: []byte("---\ndescription: On web files\npaths: web/**\n---\nO")},
+	}
+	c, warnings := New(Options{ProjectDirs: []string{"/w/.claude"}, Open: func(string) fs.FS { return tree }})
+	if len(warnings) > 0 || len(c.Commands()) > 0 {
+		t.Fatal(warnings, c.Commands())
+	}
+	if c.ActivateSkillsForFile("/w", "/w/a.txt") || c.ActivateSkillsForFile("/w", "/elsewhere/a.py") {
+		t.Error("a file that matches nothing makes a skill available")
+	}
+	if !c.ActivateSkillsForFile("/w", "/w/a.py") || c.ActivateSkillsForFile("/w", "/w/b.py") {
+		t.Error("the first file that matches must make the skills available, and later ones change nothing")
+	}
+	if c.ReloadCommands() {
+		t.Error("names changed although no file did")
+	}
+	ev := protocol.InitEvent{SlashCommands: []string{"workflow", "skill", "command"}, Skills: []string{"workflow", "skill"}}
+	c.FillInit(&ev)
+	if diff := cmp.Diff([]string{"workflow", "skill", "auto", "command"}, ev.SlashCommands); diff != "" {
+		t.Errorf("slash commands (-want +got):\n%s", diff)
+	}
+	if _, ok := c.Command("hidden"); !ok {
+		t.Error("the model cannot use a skill that is hidden from users")
+	}
+	if !c.ActivateSkillsForFile("/w", "/w/web/a.js") {
+		t.Error("after a reload, the other skill no longer becomes available")
+	}
+}

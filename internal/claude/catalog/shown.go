@@ -13,14 +13,13 @@ func (c *Catalog) FillInit(ev *protocol.InitEvent) {
 	for _, k := range c.Commands() {
 		into, skillsInto := &commands, &skills
 		switch {
+		case k.HiddenFromUser:
+			continue
 		case k.PathGlobs != nil:
 			activated = append(activated, k.Name)
 			continue
 		case k.Source == pluginSource:
 			into, skillsInto = &plugged, &pluggedSkills
-		}
-		if k.HiddenFromUser {
-			continue
 		}
 		*into = append(*into, k.Name)
 		if k.Skill && k.HasDescription {
@@ -28,8 +27,7 @@ func (c *Catalog) FillInit(ev *protocol.InitEvent) {
 		}
 	}
 	// SlashCommands begins with the built-in skills, of which the first is the only built-in workflow. The commands of plugins follow it.
-	ev.SlashCommands = slices.Insert(slices.Clone(ev.SlashCommands), len(ev.Skills), activated...)
-	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
+	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:len(ev.Skills)], activated, ev.SlashCommands[len(ev.Skills):])
 	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:], activated)
 	ev.Agents = c.AgentNames()
 	c.mu.Lock()
@@ -38,8 +36,7 @@ func (c *Catalog) FillInit(ev *protocol.InitEvent) {
 	ev.PluginErrors, ev.PluginWarnings = slices.Clone(c.pluginErrors), slices.Clone(c.pluginWarnings)
 }
 
-// DescribeCommands describes the custom and built-in commands with these names, then other built-in ones. Unknown names are left out; the
-// result is never nil.
+// DescribeCommands describes the commands with these names, then others. It leaves out unknown names. The result is never nil.
 func (c *Catalog) DescribeCommands(profile claudecode.Profile, names []string, others ...claudecode.BuiltinCommand) []protocol.ShownCommand {
 	all := []protocol.ShownCommand{}
 	for _, name := range names {
@@ -61,12 +58,7 @@ func describeBuiltin(profile claudecode.Profile, b claudecode.BuiltinCommand) pr
 
 func (k Command) describe() protocol.ShownCommand {
 	shown := protocol.ShownCommand{Name: k.DisplayName(), Description: k.DescriptionWithSource(), ArgumentHint: k.ArgumentHint}
-	if k.Title != "" && shown.Name != k.Title {
-		shown.Aliases = []string{k.Title}
-	}
-	if shown.Name != k.Name {
-		shown.Aliases = append(shown.Aliases, k.Name)
-	}
+	shown.Aliases = slices.DeleteFunc([]string{k.Title, k.Name}, func(alias string) bool { return alias == "" || alias == shown.Name })
 	return shown
 }
 
