@@ -100,7 +100,7 @@ type summaryOutcome struct {
 	usedTools      []string         // tools that the conversation has used, sorted
 	transcriptPath string           // empty means that the session has none
 	hookReports    []string         // output of hooks for the user
-	attachments    []protocol.Event // of the SessionOrigin hooks; they follow the summary
+	attachments    []protocol.Event // of the SessionStart hooks; they follow the summary
 	refusal        string           // reason of the hook that blocked the compaction; empty if none did
 	failed         bool
 	tooShort       bool // the conversation has no reply of the model

@@ -107,7 +107,7 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 }
 
 // addAsyncHookAnswers passes the answers of hooks that have ended in the background to the transcript and the model, except
-// texts of SessionOrigin hooks that a resumed conversation contains.
+// texts of SessionStart hooks that a resumed conversation contains.
 func (p *turnHooks) addAsyncHookAnswers() {
 	if p.sim.options.Hooks == nil || p.sim.options.Agent != nil {
 		return
@@ -201,7 +201,7 @@ func (p *turnHooks) sessionStartSource() string {
 	}
 }
 
-// RunSessionStartHooksEarly runs the SessionOrigin hooks before the first turn and returns their frames. The first turn uses their
+// RunSessionStartHooksEarly runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
 // outcome. If there are Setup hooks, which run first, RunSessionStartHooksEarly does nothing.
 func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Event {
 	if s.history.sessionStarted || s.history.earlySessionStartOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
@@ -218,7 +218,7 @@ func RunSessionStartHooksEarly(ctx context.Context, s *Simulator) []protocol.Eve
 	return frames
 }
 
-// RunSetupAndSessionStartHooks runs the Setup and SessionOrigin hooks of a session without turns. Nothing shows their outcome.
+// RunSetupAndSessionStartHooks runs the Setup and SessionStart hooks of a session without turns. Nothing shows their outcome.
 func RunSetupAndSessionStartHooks(ctx context.Context, s *Simulator) {
 	p := &turnHooks{sim: s, out: &recordingEmitter{sim: s}}
 	if s.history.sessionStarted = s.options.Hooks != nil; s.history.sessionStarted {
@@ -288,7 +288,7 @@ func (p *turnHooks) runHooksOfUnreportedInstructions(ctx context.Context) error 
 	return nil
 }
 
-// runSessionStartHooks runs the SessionOrigin hooks. In a resumed or forked session, it adds to the context only texts that
+// runSessionStartHooks runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that
 // the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
 func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {

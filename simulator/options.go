@@ -99,7 +99,7 @@ type InitAndContextProvider interface {
 	// InitEventWithModelWarning returns the init event of a turn. It leaves the ids, the model and the permission mode empty.
 	InitEventWithModelWarning(ctx context.Context) protocol.InitEvent
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
-	// precede the output of SessionOrigin hooks, and the texts in after follow it.
+	// precede the output of SessionStart hooks, and the texts in after follow it.
 	FirstPromptContext(prompt string) (before, after []string)
 }
 
@@ -130,7 +130,7 @@ type SessionOrigin struct {
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue          bool
 	UnansweredPrompts []string                               // last prompts of a resumed conversation that have no reply; the first request contains them
-	HookTexts         []string                               // the texts of SessionOrigin hooks in the resumed conversation
+	HookTexts         []string                               // the texts of SessionStart hooks in the resumed conversation
 	Instructions      []protocol.InstructionsLoadedHookInput // the instruction files that were read; InstructionsLoaded hooks receive them
 }
 
@@ -232,7 +232,7 @@ type MentionContent struct {
 type MentionReader interface {
 	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
-	// ForgetAndRereadAfterCompaction returns what the model is told again after a compaction: files that it has seen, running tasks and loaded skills.
+	// ForgetAndRereadAfterCompaction forgets the files that the model has seen. It returns the newest of them, running tasks and loaded skills.
 	ForgetAndRereadAfterCompaction(ctx context.Context) []MentionContent
 }
 

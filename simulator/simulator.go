@@ -41,7 +41,7 @@ type conversationState struct {
 	resumed                  bool                                   // the conversation began in an earlier process
 	unreportedInstructions   []protocol.InstructionsLoadedHookInput // instruction files for which no hooks ran yet
 	nextSessionStartSource   string                                 // source of the next SessionOrigin after /clear; empty at the start of the process
-	earlySessionStartOutcome *hook.Outcome                          // outcome of SessionOrigin hooks that ran before the first turn; nil means none
+	earlySessionStartOutcome *hook.Outcome                          // outcome of SessionStart hooks that ran before the first turn; nil means none
 	lastAssistantUUID        string                                 // uuid of the model's last message
 	pendingContext           []string                               // text that the next request adds to its prompt
 	instructionTexts         []string                               // instructions loaded after tool calls, as sent to the model

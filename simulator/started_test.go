@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The SessionOrigin hooks of a resumed session receive the same data about its last reply as from CLI 2.1.329.
+// The SessionStart hooks of a resumed session receive the same data about its last reply as from CLI 2.1.329.
 func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 	now := time.Date(2026, 11, 22, 18, 30, 0, 900e6, time.UTC)
 	for _, tt := range []struct {

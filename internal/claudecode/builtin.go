@@ -25,7 +25,7 @@ type BuiltinCommand struct {
 	PromptInMenu   bool     // the menu of all commands lists the command at the end, among the skills
 	Chars          int      // length of the description of a skill that is always in the context; 0 means another command
 	forModelOnly   bool     // users cannot type the name
-	RunsForHost    bool     // a host may send the command as a line of its own
+	RunsForHost    bool     // claude runs the command of a host even if a custom command has the same name
 	Tools          []string // tools that the skill may use without permission questions
 }
 

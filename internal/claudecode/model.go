@@ -40,7 +40,7 @@ type ModelFacts struct {
 // ModelPromptFacts specify what the CLI tells a model (observed with 2.1.330).
 type ModelPromptFacts struct {
 	ToldRemainingTokens     bool   // each request says how many tokens are left
-	PreferBash              string // how strongly the model shall prefer Bash if nobody approves calls: "relaxed", "strict" or ""
+	PreferBash              string // how strongly the CLI asks the model to prefer Bash if nobody approves calls: "relaxed", "strict" or "" (not at all)
 	AutoModeWithoutBashHint bool   // the explanation of mode auto does not ask the model to prefer Bash
 	// TextAfterToolBlocks and NoConcurrencyNote are recorded in the lists of tools and agents.
 	TextAfterToolBlocks, NoConcurrencyNote bool

@@ -230,5 +230,5 @@ type ShownCommand struct {
 	ArgumentHint string   `json:"argumentHint"`
 	Aliases      []string `json:"aliases,omitempty"`
 	Builtin      bool     `json:"builtin,omitempty"`
-	RunsForHost  bool     `json:"hostLineRunsOwn,omitempty"` // even if a custom command has the same name
+	RunsForHost  bool     `json:"hostLineRunsOwn,omitempty"` // claude runs the command of a host even if a custom command has the same name
 }

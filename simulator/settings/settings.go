@@ -338,7 +338,7 @@ func (s *Settings) addManagedSettings(o Options) error {
 
 // mergeManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
 // isWantedKey returns false. The result is false if the layer is not a JSON object.
-func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isObject bool) {
+func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isJSONObject bool) {
 	var file map[string]json.RawMessage
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
 		return false

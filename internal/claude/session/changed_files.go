@@ -134,7 +134,7 @@ func readMentionedDir(path, shown string) (simulator.MentionContent, bool) {
 	return mentionAsCall("Bash", input, list, map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}), err == nil
 }
 
-// ForgetAndRereadAfterCompaction returns the five files that were modified last, the running tasks and the loaded skills.
+// ForgetAndRereadAfterCompaction returns the five seen files that were modified last, the running tasks and the loaded skills.
 func (m mentionedFileReader) ForgetAndRereadAfterCompaction(ctx context.Context) (all []simulator.MentionContent) {
 	for _, path := range m.tools.builtin.ForgetSeenFiles() {
 		if len(all) == 5 {

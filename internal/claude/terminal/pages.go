@@ -307,8 +307,8 @@ func loadLabels(version string) (screenLabels, error) {
 	return screenLabels{anchorLabels: chosen.Anchors}, nil
 }
 
-// findLabelOrPrefix returns a state's label that begins with labelPrefix, or labelPrefix if there is none. An empty screenState
-// matches every state.
+// findLabelOrPrefix returns a state's label that begins with labelPrefix, or labelPrefix if there is none. If
+// screenState is empty, it looks in all states.
 func (l *screenLabels) findLabelOrPrefix(screenState, labelPrefix string) string {
 	if full := l.pages.capturedOptionLabel(screenState, labelPrefix); full != "" && !strings.Contains(full, "\u2026") { // a truncated label depends on the width
 		return full
